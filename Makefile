@@ -7,37 +7,45 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-# Two processes, each with its own workers; a file's tests stay in one of them and share what it has warm.
-PARALLEL := -n 2 --dist loadfile
+# Two processes, each with its own workers; a file's tests stay in one of them and share what it has warm. Files are
+# begun in the order of tests/conftest.py, the short ones last.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 # Real compilers on a busy machine: a test that fails is run once more, and the summary names those that needed it (R).
-AGAIN := --reruns 1 -raR --durations 30
+AGAIN := --reruns 1 -raR --durations 30 --costs
 
 export PIP_REQUIRE_VIRTUALENV = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo test test-all lint docs wheel man benchmarks clean
+.PHONY: help install demo test test-all lint docs wheel man changelog benchmarks clean
 
 help:
-	@echo "make demo        hunt for two minutes on every installed compiler, and write a report"
+	@echo "make demo        hunt for two minutes (four on a busy machine) on every installed compiler, and write a report"
 	@echo "make test        install all that is needed and run the fast tests"
 	@echo "make test-all    run the slow tests too"
-	@echo "make lint        ruff, mypy, import-linter"
+	@echo "make lint        ruff, mypy, import-linter, measures of the source"
 	@echo "make docs        build the documentation as a site in site/, which opens from disk"
 	@echo "make wheel       build the wheel and the source archive in dist/"
 	@echo "make man         write the man page to build/driftline.1"
+	@echo "make changelog   move the news fragments of changes/ into CHANGELOG.md"
 	@echo "make benchmarks  measure what docs/measured.md says"
 	@echo "make clean       remove .venv and what tests leave behind"
 
+# HASHES=1 installs the files of requirements/hashed.txt alone, which `python requirements/hashed.py` writes.
 install: $(STAMP)
 
 # torch first and pinned: left to itself pip would fetch a newer build with gigabytes of GPU libraries.
 $(STAMP): pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory system-packages
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
+ifdef HASHES
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements/hashed.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+else
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,models,lab,docs,dev]'
+endif
 	@touch $(STAMP)
 
 # TorchInductor compiles C++; the interpreter's virtualenv module is a package of its own on Debian. The tests look at
@@ -57,21 +65,28 @@ system-packages:
 demo: install
 	$(BIN)/python examples/demo.py
 
-test: install lint
-	$(BIN)/python -m pytest $(PARALLEL) $(AGAIN)
+test: install
+	$(call beside_lint,$(BIN)/python -m pytest $(PARALLEL) $(AGAIN))
 
-test-all: install lint
-	$(BIN)/python -m pytest $(PARALLEL) $(AGAIN) -m '' --hypothesis-profile searching
+test-all: install
+	$(call beside_lint,$(BIN)/python -m pytest $(PARALLEL) $(AGAIN) -m '' --hypothesis-profile searching)
+
+# Tests wait now and then, and leave a processor to the linters. What these say comes last, where it is seen.
+define beside_lint
+@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.log 2>&1 & linters=$$!; \
+  echo "$(1)"; $(1); tests=$$?; \
+  wait $$linters; linted=$$?; cat build/lint.log; exit $$((tests || linted))
+endef
 
 lint: install
 	$(BIN)/ruff check src tests examples benchmarks docs/site hatch_build.py
 	$(BIN)/ruff format --check src tests examples benchmarks docs/site hatch_build.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/house/measures.py
 
 docs: install
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "site/index.html is the first page."
+	$(BIN)/python docs/site/build.py
 
 wheel: install
 	$(BIN)/python -m hatchling build -d dist
@@ -79,6 +94,9 @@ wheel: install
 man: install
 	@mkdir -p build
 	$(BIN)/python -m driftline.cli.man_page > build/driftline.1
+
+changelog: install
+	$(BIN)/towncrier build --yes
 
 benchmarks: install
 	$(BIN)/python benchmarks/workers.py

@@ -146,7 +146,7 @@ def try_onnx(folder: Path, number: int, at: float) -> Tried:
     import onnx
     from _detection_plants import _hook_node, planted_backend
 
-    from driftline.programs.onnx_evaluator import make_evaluator
+    from driftline.programs.onnx.evaluator import make_evaluator
 
     def run(plant: Plant, sound: bool) -> Mapping[str, Any]:
         evaluator = make_evaluator(onnx.load(folder / f"{number}.onnx"))

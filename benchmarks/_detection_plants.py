@@ -19,7 +19,7 @@ from driftline.backends._torch import TorchBackend, TorchRunner
 from driftline.backends.base import Backend, Compiled, Options
 from driftline.backends.onnx_reference import OnnxReference
 from driftline.core.tensors import Arrays
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
 CLASSES = ("values", "memory", "sizes", "dtypes", "pairs", "calls", "gradients", "process")

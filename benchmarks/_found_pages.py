@@ -120,7 +120,7 @@ What the columns and words mean is told in [the index](README.md).
 
 
 def _section(cause: Cause, entry: Entry | None) -> str:
-    title = cause.title[0].upper() + cause.title[1:]
+    title = cause.title
     facts = [cause.kinds[0], *([f"seen in {', '.join(cause.seen)}"] if cause.seen else [])]
     if cause.machines:
         facts.append(f"on {', '.join(cause.machines)}")

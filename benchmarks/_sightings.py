@@ -17,11 +17,11 @@ from typing import Any
 from _lines import append_line, read_lines
 
 from driftline.backends import BACKENDS, resolve
-from driftline.campaign.experiments import ask
-from driftline.campaign.failing import find_failing
+from driftline.campaign.check.experiments import ask
+from driftline.campaign.explain.failing import find_failing
+from driftline.campaign.hunt.plan import FORM_OF, HuntPlan
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.plan import FORM_OF, HuntPlan
-from driftline.campaign.triage import Triage
+from driftline.campaign.triage.examination import Triage
 from driftline.causes import Question
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker

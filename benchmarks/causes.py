@@ -25,7 +25,7 @@ from pathlib import Path
 
 from _lines import append_line, read_lines
 
-from driftline.campaign.session import check_program
+from driftline.campaign.check.session import check_program
 from driftline.causes import Library, builtin
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_source

@@ -26,9 +26,9 @@ from pathlib import Path
 from _found_pages import Entry, read_entries, write_index, write_page
 
 from driftline.backends import resolve
-from driftline.campaign.exporting import subject_of
-from driftline.campaign.failing import find_failing
-from driftline.campaign.session import check_program
+from driftline.campaign.check.session import check_program
+from driftline.campaign.explain.exporting import subject_of
+from driftline.campaign.explain.failing import find_failing
 from driftline.causes import Cause
 from driftline.causes.library import builtin
 from driftline.causes.sighting import machine_name

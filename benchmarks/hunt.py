@@ -41,8 +41,8 @@ import psutil
 from hunt_rates import hunted, learn, make_lane, screened, take_turn
 
 from driftline.backends import BACKENDS
-from driftline.campaign.lane import Lane
-from driftline.campaign.plan import choose_lanes, form_of, usual_generators
+from driftline.campaign.hunt.lane import Lane
+from driftline.campaign.hunt.plan import choose_lanes, form_of, usual_generators
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import InvalidProgram, ProgramRequest
 from driftline.checking.kinds import worker_for_framework, worker_for_target

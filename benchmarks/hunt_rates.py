@@ -20,11 +20,11 @@ from typing import Any
 import psutil
 
 from driftline.backends import BACKENDS
-from driftline.campaign.crew import LocalCrew
-from driftline.campaign.foremen import Foremen
-from driftline.campaign.hunt import Hunter
-from driftline.campaign.lane import Lane
-from driftline.campaign.plan import HuntPlan, form_of
+from driftline.campaign.hunt.crew import LocalCrew
+from driftline.campaign.hunt.foremen import Foremen
+from driftline.campaign.hunt.hunter import Hunter
+from driftline.campaign.hunt.lane import Lane
+from driftline.campaign.hunt.plan import HuntPlan, form_of
 from driftline.checking.batch import Screening
 from driftline.core.target import Target
 from driftline.events import BugSeen, Event, TurnDone

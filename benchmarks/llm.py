@@ -39,10 +39,11 @@ from typing import Any
 from _llm_apart import ask, judge, name_of, tokens_a_second, write_prompts, write_sketch_prompts
 from _llm_costs import FORMS, sandbox_of_a_hunt, sandbox_of_a_worker, watching
 
-from driftline.campaign.authoring import Author
-from driftline.campaign.crew import LocalCrew
-from driftline.campaign.hunt import Hunter, HuntResult
-from driftline.campaign.plan import HuntPlan, ModelPlan
+from driftline.campaign.authoring.author import Author
+from driftline.campaign.hunt.crew import LocalCrew
+from driftline.campaign.hunt.hunter import Hunter
+from driftline.campaign.hunt.plan import HuntPlan, ModelPlan
+from driftline.campaign.hunt.result import HuntResult
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker

@@ -51,7 +51,7 @@ from driftline.execute.pool import Pool
 from driftline.oracle.arithmetic import declared
 from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.task import ask_shadow
-from driftline.oracle.shadow.torch_shadow import TorchShadow, record
+from driftline.oracle.shadow.torch.shadow import TorchShadow, record
 from driftline.oracle.statistics import AGGREGATE_LIMIT, ELEMENT_LIMIT, POOLED_LIMIT, pooled
 from driftline.programs.torch_tensors import array_from_tensor
 

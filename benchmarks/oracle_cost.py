@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from driftline.core.tensors import Arrays
 from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.task import ask_shadow
-from driftline.oracle.shadow.torch_shadow import TorchShadow, record
+from driftline.oracle.shadow.torch.shadow import TorchShadow, record
 from driftline.programs.torch_tensors import array_from_tensor
 
 LAYERS, WIDTH, BATCH = 6, 1024, 64

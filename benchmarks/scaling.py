@@ -39,8 +39,8 @@ import psutil
 from _thread_states import ThreadStates
 from hunt_rates import Hunted, hunted
 
-from driftline.campaign.foremen import PLACES, Foremen
-from driftline.campaign.plan import choose_lanes
+from driftline.campaign.hunt.foremen import PLACES, Foremen
+from driftline.campaign.hunt.plan import choose_lanes
 from driftline.execute.pool import Pool
 from driftline.execute.processors import all_cores
 
@@ -135,7 +135,7 @@ def _foremen() -> list[psutil.Process]:
     found = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
-            if any("campaign.foreman" in word for word in child.cmdline()):
+            if any("campaign.hunt.foreman" in word for word in child.cmdline()):
                 found.append(child)
     return found
 

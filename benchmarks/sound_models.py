@@ -24,10 +24,10 @@ from functools import partial
 from pathlib import Path
 
 from driftline.backends import BACKENDS
-from driftline.campaign.annotation import examined
-from driftline.campaign.failing import find_failing
-from driftline.campaign.reduction import reduce_failing
-from driftline.campaign.session import record
+from driftline.campaign.check.annotation import examined
+from driftline.campaign.check.session import record
+from driftline.campaign.explain.failing import find_failing
+from driftline.campaign.explain.reduction import reduce_failing
 from driftline.causes import builtin
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_program

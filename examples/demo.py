@@ -1,5 +1,6 @@
 """The demo: a result that is plainly wrong, then a hunt of about two minutes over the compilers that are installed
-here, and a report of what it found.
+here, the clearest bug that it found, with its program and numbers, and a report of all. On a busy machine it takes
+up to four minutes, until each compiler has judged enough.
 
 Run by `make demo`. Everything it finds is real, confirmed in a fresh process, and can be run again.
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 from driftline.cli import command_names, run
 
 REPORT = Path("driftline-report.html")
+PROGRAMS = "20"  # judged on each compiler, at least
 FINDINGS = 1  # the exit code of a hunt that found something
 
 
@@ -19,11 +21,14 @@ def main() -> int:
     print(
         "Driftline makes small programs, runs them on every deep-learning compiler installed here, and looks for\n"
         "wrong results. Rounding is no bug: an element is wrong when no legal order of operations explains it.\n"
-        "First one that is known to be wrong, then a hunt of about two minutes.",
+        "First a program that is known to come out wrong, then a hunt of about two minutes. It ends with the clearest\n"
+        "bug that it found: the program to run, the right number and the wrong one.",
         flush=True,
     )
     run(["tour", "--fast", "--steps", "find,judge"])
-    code = run(["hunt", "--budget", "2m", "--seed", "1", "--store", ".driftline", "--out", str(REPORT)])
+    code = run(
+        ["hunt", "--budget", "2m", "--at-least", PROGRAMS, "--seed", "1", "--store", ".driftline", "--out", str(REPORT)]
+    )
     print("Tour:    driftline tour (ten minutes with one bug, step by step; --fast takes one)")
     if "serve" in command_names():
         print("Page:    driftline serve (what was found, in a browser)")

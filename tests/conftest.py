@@ -17,11 +17,13 @@ from hypothesis import settings
 
 from driftline.checking.checker import Checker
 from driftline.execute.pool import Pool
-from kept_nurseries import KeptNurseries, kept_nurseries
+from kept_nurseries import KeptNurseries, kept_nurseries, relieve
+
+pytest_plugins = ["costs"]
 
 # The same examples each time, so that a change is what breaks a test; `make test-all` looks for new ones. A busy
 # machine is no reason to fail.
-settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("searching", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
@@ -30,7 +32,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Tests start hundreds of processes: each would compile Driftline anew where the shell forbids to keep the result.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# Two processes run tests on two processors: threads of theirs would wait for each other, and spin.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
 os.environ["DRIFTLINE_WRITABLE"] = tempfile.gettempdir()  # where tests have their workers leave marks
+os.environ["XDG_CONFIG_HOME"] = os.devnull  # the settings of whoever runs the tests are none of theirs
 
 
 CHROMIUM_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -66,10 +72,32 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     return (yield)
 
 
+# Files of these folders take seconds: run last, they leave both processes busy to the end.
+SHORT = ("core", "oracle", "store", "measure", "causes", "coverage", "hardware", "fuzz")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.parent.name in SHORT)
+
+
+_SHARED = pytest.StashKey[Pool]()
+
+
 @pytest.fixture(scope="session")
-def pool() -> Iterator[Pool]:
+def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
     with Pool() as pool:
+        request.config.stash[_SHARED] = pool
         yield pool
+        del request.config.stash[_SHARED]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _relieved(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A file of tests leaves few warm processes in the pool that all files share."""
+    yield
+    pool = request.config.stash.get(_SHARED, None)
+    if pool:
+        relieve(pool, request.config.stash[_KEPT])
 
 
 @pytest.fixture(scope="session")
@@ -88,9 +116,10 @@ Eventually = Callable[..., None]
 
 @pytest.fixture
 def eventually() -> Eventually:
-    """`eventually(condition, seconds)`: wait until the condition holds, and fail if it does not in time."""
+    """`eventually(condition, seconds)`: wait until the condition holds, and fail if it does not in time. Only a fault
+    takes the whole time: it is long, since other programs may use the machine."""
 
-    def wait(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    def wait(condition: Callable[[], object], seconds: float = 120.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:

@@ -19,12 +19,13 @@ import pytest
 
 import driftline
 from driftline.core.config import cache_home
+from driftline.core.handover import share, unshare
 from driftline.execute.nursery_handle import Keeper, NurseryHandle
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.execute.worker_kind import environment_of
 from driftline.execute.workspace import Workspace
 
-MOST = 5  # nurseries that nobody uses: each holds a compiler in memory
+MOST = 8  # nurseries that nobody uses: each holds a compiler in memory
 OF_THE_PARENT = ("PYTEST_CURRENT_TEST", "COLUMNS", "LINES", "DRIFTLINE_STORE")  # variables that no worker reads
 OURS = (str(Path(driftline.__file__).parent), str(Path(__file__).parent))  # plugins here stay as they are
 PLUGINS = "driftline.core.plugins:load_plugins"
@@ -33,16 +34,23 @@ Key = tuple[WorkerKind, tuple[tuple[str, str], ...]]
 
 
 class _Part(Workspace):
-    """A pool's own folder in the one that its nurseries may write to; it goes with the pool."""
+    """A pool's own folders in the workspace of the nurseries; they go with the pool. Folders of jobs lie where the
+    workers of those nurseries may write."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, workspace: Workspace, name: str) -> None:
+        self.root = workspace.root / name
+        self._jobs = workspace.root / "jobs" / name
         self._counter = itertools.count()
-        for name in ("jobs", "logs", "tmp", "programs"):
-            (root / name).mkdir(mode=0o700, parents=True)
+        self._jobs.mkdir(mode=0o700)
+        for folder in ("logs", "tmp", "programs", "nursery", "compilers"):
+            (self.root / folder).mkdir(mode=0o700, parents=True)
+        share(self._jobs)
+        (self.root / "jobs").symlink_to(self._jobs)  # for workers of nurseries that are the pool's own, too
 
     def close(self) -> None:
+        unshare(self._jobs)
         shutil.rmtree(self.root, ignore_errors=True)
+        shutil.rmtree(self._jobs, ignore_errors=True)
 
 
 class KeptNurseries:
@@ -62,7 +70,7 @@ class KeptNurseries:
         """For a pool that begins now; `None` when it must have everything of its own."""
         if not self.on or cache_home() != self._home:
             return None
-        return _Part(self.workspace.root / f"pool{next(self._parts)}")
+        return _Part(self.workspace, f"pool{next(self._parts)}")
 
     def key(self, kind: WorkerKind) -> Key | None:
         """`None` for what is not shared."""
@@ -112,6 +120,35 @@ class KeptNurseries:
         self.workspace.close()
 
 
+def _taken_from(pool: Pool, kept: KeptNurseries) -> list[NurseryHandle]:
+    """Dismiss the idle workers of a pool, and take away the nurseries that others may use."""
+    with pool._lock:
+        ours = {kind: one for kind, one in pool._nurseries.items() if kept.knows(one) and not one.gone}
+        for kind in ours:
+            del pool._nurseries[kind]
+        idle = [worker for kind in ours for worker in pool._idle.pop(kind, [])]
+    for worker in idle:
+        worker.dismiss()
+    return list(ours.values())
+
+
+def relieve(pool: Pool, kept: KeptNurseries) -> None:
+    """Take the nurseries of a pool that lives as long as the tests, if they are many: together they would fill the
+    memory. Of these, the last ones wait for whoever needs them next."""
+    if pool.kinds <= MOST:
+        return
+    for nursery in _taken_from(pool, kept):
+        kept.put(nursery)
+    with pool._lock:
+        others = list(pool._nurseries.items())
+        pool._nurseries.clear()
+        idle = [worker for kind, _ in others for worker in pool._idle.pop(kind, [])]
+    for worker in idle:
+        worker.dismiss()
+    for _, nursery in others:
+        nursery.kill()
+
+
 @contextmanager
 def kept_nurseries() -> Iterator[KeptNurseries]:
     """Inside the block, pools without a workspace of their own share nurseries."""
@@ -135,15 +172,9 @@ def kept_nurseries() -> Iterator[KeptNurseries]:
         return (kept.take(key) if key else None) or warmed(pool, kind, began)
 
     def end(pool: Pool) -> None:
-        with pool._lock:
-            ours = {kind: one for kind, one in pool._nurseries.items() if kept.knows(one) and not one.gone}
-            for kind in ours:
-                del pool._nurseries[kind]
-            idle = [worker for kind in ours for worker in pool._idle.pop(kind, [])]
-        for worker in idle:
-            worker.dismiss()
+        ours = _taken_from(pool, kept)
         close(pool)
-        for nursery in ours.values():
+        for nursery in ours:
             kept.put(nursery)
 
     with pytest.MonkeyPatch.context() as patch:

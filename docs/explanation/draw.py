@@ -14,7 +14,7 @@ import torch
 from driftline.backends._torch import as_arrays, flatten_tensors
 from driftline.oracle.rule import judge_outputs
 from driftline.oracle.shadow.task import play_shadow, read_answer
-from driftline.oracle.shadow.torch_shadow import TorchShadow, record
+from driftline.oracle.shadow.torch.shadow import TorchShadow, record
 from driftline.oracle.statistics import ELEMENT_LIMIT, POOLED_LIMIT, pooled
 
 matplotlib.use("svg")

@@ -9,7 +9,10 @@ if (location.protocol === "file:")
       frame.hidden = true
       document.body.appendChild(frame)
       this.inside = frame.contentWindow
-      this.inside.postMessage = data => this.dispatchEvent(new MessageEvent("message", { data }))
+      this.inside.postMessage = data => {
+        const event = new MessageEvent("message", { data: structuredClone(data) })
+        setTimeout(() => this.receive(event)) // never within the call, as from a real worker
+      }
       this.inside.importScripts = (...urls) => Promise.all(urls.map(each => this.load(each)))
       this.load(url).then(() => {
         for (const data of this.waiting) this.send(data)
@@ -27,13 +30,19 @@ if (location.protocol === "file:")
       })
     }
 
+    receive(event) {
+      this.dispatchEvent(event)
+      if (this.onmessage) this.onmessage(event)
+    }
+
     postMessage(data) {
       if (this.waiting) this.waiting.push(data)
       else this.send(data)
     }
 
     send(data) {
-      this.inside.dispatchEvent(new this.inside.MessageEvent("message", { data }))
+      const copy = this.inside.structuredClone(data) // as between real workers: a copy, made of the frame's own classes
+      this.inside.dispatchEvent(new this.inside.MessageEvent("message", { data: copy }))
     }
 
     terminate() {

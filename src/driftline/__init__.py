@@ -1,6 +1,15 @@
 """Driftline finds, explains, shrinks and reports bugs in deep-learning compilers.
 
-The public names; each is loaded on first use, so that `import driftline` costs nothing.
+Run a program on several compilers, and print which of them is wrong:
+
+    import driftline, torch
+    model, x = torch.nn.Softmax(-1), torch.randn(3, 4)
+    result = driftline.check(model, (x,), targets=["inductor", "onnxruntime"])
+    for row in result.results:
+        print(row.target, row.verdict.judgement, row.verdict.reason)
+
+`driftline.open(store)` returns a `Workbench`, which has a method for each command: `hunt`, `diagnose`, `reduce`,
+`bisect`, `report` and others. Each public name is loaded on first use, so that `import driftline` takes milliseconds.
 """
 
 from __future__ import annotations
@@ -14,6 +23,7 @@ _PUBLIC = {
     "open": "driftline.workbench",
     "Workbench": "driftline.workbench",
     "CheckResult": "driftline.checking.result",
+    "CheckSettings": "driftline.campaign.check.settings",
     "compare_tensors": "driftline.oracle.metrics",
     "TensorMetrics": "driftline.oracle.metrics",
     "Target": "driftline.core.target",
@@ -32,8 +42,30 @@ _PUBLIC = {
     "DriftlineError": "driftline.core.errors",
 }
 
-# Without `open`: a star import must not hide the builtin.
-__all__ = [*(name for name in _PUBLIC if name != "open"), "__version__"]
+__all__ = [
+    "Backend",
+    "CheckResult",
+    "CheckSettings",
+    "DriftlineError",
+    "Execution",
+    "Installing",
+    "Knob",
+    "Option",
+    "Program",
+    "ScriptCall",
+    "Store",
+    "Target",
+    "TensorMetrics",
+    "Tracker",
+    "Unsupported",
+    "Verdict",
+    "Workbench",
+    "__version__",
+    "check",
+    "compare_tensors",
+    "open",
+    "register_backend",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -46,6 +78,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 if TYPE_CHECKING:
     from driftline.api import check as check
     from driftline.backends import register_backend as register_backend
@@ -53,6 +89,7 @@ if TYPE_CHECKING:
     from driftline.backends.base import Option as Option
     from driftline.backends.base import Unsupported as Unsupported
     from driftline.backends.knobs import Knob as Knob
+    from driftline.campaign.check.settings import CheckSettings as CheckSettings
     from driftline.checking.result import CheckResult as CheckResult
     from driftline.core.errors import DriftlineError as DriftlineError
     from driftline.core.execution import Execution as Execution

@@ -23,6 +23,7 @@ ALLOWED = {
     "patterns": "an audit knows the rewrite rules of one compiler: each has a module of its own there",
     "models": "an exporter of torch.onnx is called torchscript, as the compiler is",
     "inductor": "the lab is about torch.compile: its graphs, its kernels, and eager beside them",
+    "scenarios": "scripts are about torch.compile: they name its backends themselves, and run eagerly for comparison",
     "bench": "eager is what every other target is timed beside",
     "perf": "eager is what every other target is timed beside",
     "instabilities/models.py": "a form of file is called torchscript, as the compiler is",

@@ -221,3 +221,11 @@ def test_a_big_program_that_writes_into_its_weights_starts_each_run_anew(checker
     (row,) = checker.check(case).results
     assert row.verdict.judgement is Judgement.PASS, row.verdict.reason
     assert [float(outputs["output"].max()) for outputs in row.execution.outputs] == [8400.0] * 3
+
+
+def test_a_function_that_an_older_release_lacks_is_no_finding() -> None:
+    """Operator tests of torch 2.13 call functions that torch 2.11 does not have."""
+    lacking = AttributeError("module 'torch.nn.functional' has no attribute 'linear_cross_entropy'")
+    assert BACKENDS.get("eager").is_rejection(lacking)
+    assert BACKENDS.get("inductor").is_rejection(lacking)
+    assert not BACKENDS.get("inductor").is_rejection(AttributeError("'NoneType' object has no attribute 'shape'"))

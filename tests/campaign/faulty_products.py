@@ -11,7 +11,7 @@ from driftline.backends import register_backend
 from driftline.backends.base import Compiled, Options
 from driftline.backends.onnx_reference import OnnxReference
 from driftline.core.tensors import Arrays
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
 

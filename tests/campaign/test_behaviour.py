@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from driftline.campaign.lane import Lane
+from driftline.campaign.hunt.lane import Lane
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.core.program import Program

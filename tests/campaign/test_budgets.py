@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from driftline.campaign.bisection import ReleaseAnswer, ReleaseWish, _Asker
-from driftline.campaign.budget import NoTimeLeft, cut_at_end
+from driftline.campaign.explain.bisection import ReleaseAnswer, ReleaseWish, _Asker
+from driftline.campaign.explain.budget import NoTimeLeft, cut_at_end
 from driftline.checking.checker import Checker
 from driftline.core.target import Target
 from driftline.diagnose.reduce.search import BudgetEnded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from driftline.campaign.following import _inputs_follow, last_written
+from driftline.campaign.triage.following import _inputs_follow, held_in_the_end, last_written
 from driftline.core.tensors import Arrays
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.generate.table import OPERATORS
@@ -23,6 +23,7 @@ def test_the_last_value_that_is_written_to_an_input_is_what_it_holds() -> None:
     )
     graph = Graph((Leaf("input", KIND), Leaf("input", KIND)), nodes, (4, 5))
     assert last_written(graph) == {0: 4}
+    assert held_in_the_end(graph) == {0: 4, 1: 1, 2: 5, 3: 4, 4: 4, 5: 5}, "what is returned was perhaps written later"
 
 
 BEFORE = {"x": np.ones(4, np.float32), "y": np.ones(4, np.float32)}

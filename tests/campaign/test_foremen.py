@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from driftline.backends import BACKENDS
-from driftline.campaign.foremen import FEWEST_JOBS, PLACES, Foremen
+from driftline.campaign.hunt.foremen import FEWEST_JOBS, PLACES, Foremen
 from driftline.campaign.orders import TurnOrder
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import ProgramRequest
@@ -48,7 +48,7 @@ def passed(results: list[Screened] | None) -> list[int]:
 def processes() -> list[psutil.Process]:
     """The foremen of this process."""
     living = [one for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE]
-    return [one for one in living if any("campaign.foreman" in word for word in one.cmdline())]
+    return [one for one in living if any("campaign.hunt.foreman" in word for word in one.cmdline())]
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_an_interrupted_turn_is_told_as_such(foremen: Foremen, eventually: Calla
 
 
 def test_one_that_was_stopped_holds_nobody_up(foremen: Foremen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("driftline.campaign.foremen._PATIENCE", 0.2)
+    monkeypatch.setattr("driftline.campaign.hunt.foremen._PATIENCE", 0.2)
     for one in processes():
         os.kill(one.pid, signal.SIGSTOP)
     with ThreadPoolExecutor(1) as threads:

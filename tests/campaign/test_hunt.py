@@ -53,7 +53,7 @@ def hunted(store: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     store = tmp_path_factory.mktemp("hunt") / "store"
-    done = subprocess.run(command(store, "--jobs", "1"), capture_output=True, text=True, timeout=300)
+    done = typed(*command(store, "--jobs", "1")[3:])
     assert done.returncode == 1, done.stderr
     return store, json.loads(done.stdout)
 
@@ -110,11 +110,14 @@ def kill_and_resume(store: Path, kills: int, rng: random.Random) -> None:
 def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
     undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    kill_and_resume(tmp_path / "s", kills=2, rng=random.Random(1))
+    kill_and_resume(tmp_path / "s", kills=1, rng=random.Random(1))
     assert hunted(tmp_path / "s") == hunted(undisturbed[0])
 
 
-def test_interrupted_it_says_how_to_go_on(undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_interrupted_it_says_how_to_go_on(
+    undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path, sent: signal.Signals
+) -> None:
     store = tmp_path / "s"
     process = subprocess.Popen(command(store), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr
@@ -123,13 +126,13 @@ def test_interrupted_it_says_how_to_go_on(undisturbed: tuple[Path, dict[str, Any
         if line.startswith(("new ", "  0.")):  # it is at work
             seen = line.split()[1] if line.startswith("new ") else ""
             break
-    process.send_signal(signal.SIGINT)
-    found, said = process.communicate(timeout=60)
+    process.send_signal(sent)
+    found, said = process.communicate(timeout=300)
     assert process.returncode == 130, said
     printed = json.loads(found)  # what there is, also now
     assert printed["interrupted"] and (not seen or seen in [bug["id"] for bug in printed["bugs"]])
     assert "driftline hunt --resume" in said and "Traceback" not in said
-    done = subprocess.run(resumption(store), capture_output=True, text=True, timeout=300)
+    done = typed(*resumption(store)[3:])
     assert done.returncode == 1, done.stderr
     assert hunted(store) == hunted(undisturbed[0])
 
@@ -204,7 +207,7 @@ def test_a_generator_that_lacks_a_package_is_left_out(tmp_path: Path) -> None:
             [*command(tmp_path / "s", "--plugin", str(plugin)), "--programs", "3", "--generators", names],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         for names in ("few,needy", "needy")
     )
@@ -218,6 +221,7 @@ def test_a_generator_that_lacks_a_package_is_left_out(tmp_path: Path) -> None:
     assert "Traceback" not in alone.stderr
 
 
+@pytest.mark.slow  # test_later_calls.py takes its steps one by one
 def test_what_is_right_in_a_first_call_alone(tmp_path: Path) -> None:
     plugin = str(Path(__file__).parent / "stale_exp.py")
     done = subprocess.run(
@@ -238,7 +242,7 @@ def test_what_is_right_in_a_first_call_alone(tmp_path: Path) -> None:
     bugs = {bug["fingerprint"]["detail"]: bug for bug in json.loads(done.stdout)["bugs"]}
     stale = next(bug for detail, bug in bugs.items() if re.fullmatch(r"exp after another call of \w+", detail))
     again = subprocess.run(  # a process of its own: here the script would be written with the plugin at hand
-        [sys.executable, "-m", *stale["replay"].split()], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", *stale["replay"].split()], capture_output=True, text=True, timeout=300
     )
     assert "still fails" in again.stdout
     with Store.open(tmp_path / "s") as store:

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from test_lane import judged, make_lane
 
-from driftline.campaign.crew import LocalCrew
-from driftline.campaign.hunt import Hunter, HuntResult
-from driftline.campaign.lane import Lane
+from driftline.campaign.hunt.crew import LocalCrew
+from driftline.campaign.hunt.hunter import Hunter
+from driftline.campaign.hunt.lane import Lane
+from driftline.campaign.hunt.pipeline import Pipeline
+from driftline.campaign.hunt.plan import HuntPlan
+from driftline.campaign.hunt.result import HuntResult
+from driftline.campaign.hunt.roster import Roster
 from driftline.campaign.orders import TurnOrder
-from driftline.campaign.pipeline import Pipeline
-from driftline.campaign.plan import HuntPlan
-from driftline.campaign.roster import Roster
 from driftline.checking.batch import Screened
 from driftline.core.target import Target
 from driftline.events import Event, TurnDone

@@ -34,7 +34,7 @@ def test_bugs_that_are_met_while_explaining_are_counted(tmp_path: Path) -> None:
         assert set(told) == {bug.id for bug in opened.bugs()}
     (met,) = [bug for bug in told.values() if not bug["sightings"]]
     assert met["fingerprint"]["kind"] == "crash" and met["new"]
-    assert f"new  {met['id']}  crash: " in done.stderr
+    assert f"new  {met['id']}  Abs kills the process" in done.stderr
 
 
 def test_the_live_table_counts_a_bug_once() -> None:

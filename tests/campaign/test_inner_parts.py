@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.failing_program import called, torch_name
-from driftline.campaign.inner_parts import is_unchanged_input
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.part_screening import PART
-from driftline.campaign.triage import Triage
+from driftline.campaign.triage.examination import Triage
+from driftline.campaign.triage.failing_program import called, torch_name
+from driftline.campaign.triage.inner_parts import is_unchanged_input
+from driftline.campaign.triage.part_screening import PART
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from driftline.campaign.triage import Triage
+from driftline.campaign.triage.examination import Triage
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.checking.checker import Checker

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from driftline.campaign.lane import PROMPT, RECENT, Lane
-from driftline.campaign.lane_arms import LaneArms
-from driftline.campaign.pipeline import Pipeline
+from driftline.campaign.hunt.lane import PROMPT, RECENT, Lane
+from driftline.campaign.hunt.lane_arms import LaneArms
+from driftline.campaign.hunt.pipeline import Pipeline
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.core.program import Program

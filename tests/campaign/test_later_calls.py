@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.triage import Triage
+from driftline.campaign.triage.examination import Triage
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions

@@ -8,7 +8,7 @@ import pytest
 
 from driftline.backends import BACKENDS
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.triage import ExaminedSuspect, Triage
+from driftline.campaign.triage.examination import ExaminedSuspect, Triage
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions

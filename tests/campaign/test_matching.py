@@ -9,15 +9,16 @@ from pathlib import Path
 
 import onnx
 
-from driftline.campaign.crew import LocalCrew
-from driftline.campaign.hunt import Hunter, by_target
-from driftline.campaign.known_forms import KnownForms
-from driftline.campaign.lane import Lane
-from driftline.campaign.matching import Matching
+from driftline.campaign.check.session import check_program
+from driftline.campaign.hunt.crew import LocalCrew
+from driftline.campaign.hunt.hunter import Hunter, by_target
+from driftline.campaign.hunt.lane import Lane
+from driftline.campaign.hunt.plan import HuntPlan
+from driftline.campaign.hunt.result import HuntResult
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.plan import HuntPlan
-from driftline.campaign.session import check_program
-from driftline.campaign.triage import ExaminedSuspect, Triage
+from driftline.campaign.triage.examination import ExaminedSuspect, Triage
+from driftline.campaign.triage.known_forms import KnownForms
+from driftline.campaign.triage.matching import Matching
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
@@ -64,6 +65,22 @@ def test_what_holds_a_known_bug_is_settled_and_what_may_be_new_is_not(pool: Pool
         known = {one.id: found for one, found in Matching(triage, TARGET, "torch", options).settled(waiting)}
     assert {number: found.state for number, found in known.items()} == {1: "bug", 2: "gone", 3: "bug"}
     assert [[held.id for held, _ in known[number].bugs] for number in (1, 3)] == [[bug.id], [bug.id]]
+
+
+def test_a_program_that_returns_a_constant_of_its_own_is_explained_by_its_parts(pool: Pool, tmp_path: Path) -> None:
+    load_plugins([PLUGIN])
+    leaves = (Leaf("input", ROW), Leaf("constant", ROW, seed=3))
+    nodes = (Node("abs", (0,), (ROW,)), Node("neg", (2,), (ROW,)))
+    request = ProgramRequest("mutate", "abs", 1, ("random",), seed="1", graph=Graph(leaves, nodes, (3, 1)))
+    body = SuspectBody(encode(ProgramRequest, request), False, "wrong-value", "RUN", "")
+    waiting = [Suspect(1, str(TARGET), 0, body)]
+    with Store.create(tmp_path / "store") as store:
+        options = CheckOptions(plugins=(PLUGIN,))
+        triage = Triage(Checker(pool, jobs=1), store)
+        lone = decode(ProgramRequest, suspect(0, "abs").body.request)
+        ((bug, _),) = triage.examine(SuspectOrder(TARGET, "torch", lone, options)).bugs
+        ((_, found),) = Matching(triage, TARGET, "torch", options).settled(waiting)
+    assert [held.id for held, _ in found.bugs] == [bug.id]
 
 
 def test_a_part_that_goes_by_another_name_is_recognised(pool: Pool, tmp_path: Path) -> None:
@@ -171,6 +188,7 @@ def test_waiting_suspects_get_what_is_left_of_the_grace(pool: Pool, tmp_path: Pa
         hunter = Hunter(pool, store, plan, listener=lambda event: None, crew=Watch(pool, store, 1))
         hunter._lanes = {lane.name: lane}
         hunter._hunt = HuntLog(store).begin(plan.to_json(), {})
+        hunter._result = HuntResult(hunter._hunt)
         one = suspect(1, "abs")
         HuntLog(store).add_turn(hunter._hunt, Turn(lane.name, 0, TurnBody(programs=1)), [one.body])
         hunter._started = time.monotonic() - 103.0

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from test_hunt import PLUGIN, command, resumption
 
-from driftline.campaign.crew import LocalCrew
-from driftline.campaign.hunt import Hunter, HuntResult, hunt_so_far
-from driftline.campaign.lane import Lane
+from driftline.campaign.hunt.crew import LocalCrew
+from driftline.campaign.hunt.hunter import Hunter
+from driftline.campaign.hunt.lane import Lane
+from driftline.campaign.hunt.plan import HuntPlan, resumed_plan
+from driftline.campaign.hunt.result import HuntResult, hunt_so_far
 from driftline.campaign.orders import TurnOrder
-from driftline.campaign.plan import HuntPlan, resumed_plan
 from driftline.checking.batch import Screened
 from driftline.cli import run
 from driftline.core.plugins import load_plugins
@@ -152,7 +153,7 @@ def test_of_a_turn_the_small_suspects_are_examined_first(tmp_path: Path) -> None
         hunt = log.begin({"seed": 0}, {})
         for turn in (0, 1):
             log.add_turn(hunt, Turn("lane", turn, TurnBody(programs=4)), suspects)
-        waiting = [(one.turn, one.body.request["arm"]) for one in log.waiting(hunt, "lane")]
+        waiting = [(one.turn, one.body.request["arm"]) for one in log.waiting(hunt, "lane", by_turn=True)]
         assert waiting == [(turn, arm) for turn in (0, 1) for arm in "201"]
 
 
@@ -232,6 +233,7 @@ def go_on_and_die(path: str) -> None:
         Hunter(pool, store, PLAN, listener=ignore, crew=Dying(pool, store, 2)).run(HuntLog(store).hunt(ended.id))
 
 
+@pytest.mark.slow  # what a kill leaves is in every run of test_hunt.py, and what more time does above
 def test_killed_before_a_turn_is_done_again_nothing_is_lost(uninterrupted: dict[str, Any], tmp_path: Path) -> None:
     """The new limit is kept: the hunt is resumed under it without being told again, and does no turn a third time."""
     with Store.create(tmp_path / "s") as store:

@@ -7,7 +7,7 @@ import random
 import pytest
 from test_lane import ARMS, judged, make_lane
 
-from driftline.campaign.pipeline import LAG, AskedTurn, Pipeline, needed
+from driftline.campaign.hunt.pipeline import LAG, AskedTurn, Pipeline, needed
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.store.hunts import Turn
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.plain_functions import OF_ONNX, OF_TABLE, OF_TORCH, PlainFunctions, with_plain_function
-from driftline.campaign.triage import Triage
+from driftline.campaign.triage.examination import Triage
+from driftline.campaign.triage.plain_functions import OF_ONNX, OF_TABLE, OF_TORCH, PlainFunctions, with_plain_function
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions

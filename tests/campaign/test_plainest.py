@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.plainest import of_floats, plain_numbers, small
-from driftline.campaign.triage import Triage
+from driftline.campaign.triage.examination import Triage
+from driftline.campaign.triage.plainest import of_floats, plain_numbers, small
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions

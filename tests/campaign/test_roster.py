@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from test_lane import make_lane
 
-from driftline.campaign.pipeline import Pipeline
-from driftline.campaign.roster import REPEATS, LaneTask, LaneWork, Roster
+from driftline.campaign.hunt.pipeline import Pipeline
+from driftline.campaign.hunt.roster import REPEATS, LaneTask, LaneWork, Roster
 from driftline.core.target import Target
 
 
@@ -155,3 +155,15 @@ def test_a_lane_that_waits_for_places_has_not_had_the_time() -> None:
     for task in tasks.values():
         one.finish(task)
     assert taken(one).lane.name == "quick"
+
+
+def test_lane_with_few_programs_goes_first_on_half_of_the_processors() -> None:
+    lanes = [replace(make_lane(), target=Target(name)) for name in ("quick", "slow", "slower")]
+    waiting = [(Pipeline(lane), 5 if lane.name == "quick" else 0, 0) for lane in lanes]
+    one = Roster(waiting, jobs=2, time_left=lambda: 1e6, in_order=False, behind=lambda lane: lane.name != "quick")
+    one._standings["slow"].spent = one._standings["slower"].spent = 100.0
+    first, second = taken(one), taken(one)
+    assert (first.lane.name, first.work) == ("slow", LaneWork.TURN), "though it had more of the time"
+    assert second.work is LaneWork.NEW_SUSPECT, "suspects of the others do not wait"
+    one.finish(first)
+    assert taken(one).lane.name == "slower"

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from test_lane import make_lane, played
 
-from driftline.campaign.crew import LocalCrew
-from driftline.campaign.hunt import Hunter
-from driftline.campaign.plan import HuntPlan
-from driftline.campaign.shard import Shard
+from driftline.campaign.hunt.crew import LocalCrew
+from driftline.campaign.hunt.hunter import Hunter
+from driftline.campaign.hunt.plan import HuntPlan
+from driftline.campaign.hunt.shard import Shard
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.execute.pool import Pool

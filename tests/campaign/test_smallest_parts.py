@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.part_screening import PartScreening
-from driftline.campaign.smallest_parts import SmallestParts
+from driftline.campaign.triage.part_screening import PartScreening
+from driftline.campaign.triage.smallest_parts import SmallestParts
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.core.evidence import NOTHING, Evidence

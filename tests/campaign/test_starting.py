@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from driftline.backends import BACKENDS
-from driftline.campaign.crew import LocalCrew, start_seconds
-from driftline.campaign.foremen import FEWEST_JOBS
-from driftline.campaign.lane_opener import LaneOpener
-from driftline.campaign.plan import HuntPlan, choose_lanes, form_of
+from driftline.campaign.check.forms import form_of
+from driftline.campaign.hunt.crew import LocalCrew, start_seconds
+from driftline.campaign.hunt.foremen import FEWEST_JOBS
+from driftline.campaign.hunt.lane_opener import LaneOpener
+from driftline.campaign.hunt.plan import HuntPlan, choose_lanes
 from driftline.checking.batch_requests import ARMS, ArmsAnswer, ArmsRequest
 from driftline.checking.kinds import worker_for_framework
 from driftline.core.target import Target

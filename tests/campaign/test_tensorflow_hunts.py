@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from driftline.backends import BACKENDS
-from driftline.campaign.plan import form_of
+from driftline.campaign.check.forms import form_of
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.core.target import Target

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from driftline.backends import resolve
-from driftline.campaign.plan import choose_lanes
-from driftline.campaign.target_settings import changed_settings
-from driftline.campaign.varied import DRAWN, LOOP_SETTINGS, LOOPS, vary_settings
+from driftline.campaign.check.target_settings import changed_settings
+from driftline.campaign.hunt.plan import choose_lanes
+from driftline.campaign.hunt.varied import DRAWN, LOOP_SETTINGS, LOOPS, vary_settings
 from driftline.checking.settings import require_settings
 from driftline.cli import run
 from driftline.core.errors import DriftlineError

@@ -13,9 +13,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from driftline.campaign import watching
-from driftline.campaign.hunt import HuntResult
-from driftline.campaign.watching import WatchResult, replay_all, settle, watched_targets
+from driftline.campaign.hunt import watching
+from driftline.campaign.hunt.result import HuntResult
+from driftline.campaign.hunt.watching import WatchResult, replay_all, settle, watched_targets
 from driftline.checking.result import ReplayAnswer, Standing
 from driftline.cli import run
 from driftline.core.target import Target

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftline.campaign.experiments import ask
+from driftline.campaign.check.experiments import ask
 from driftline.causes import Question
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_source

@@ -228,6 +228,28 @@ def test_a_cause_of_later_calls_leaves_what_is_wrong_in_the_first() -> None:
     assert explains(cause, replace(seen, later_call=True))
 
 
+def test_integers_computed_in_a_narrower_type_that_are_neither_clamped_nor_wrapped() -> None:
+    cause = replace(PLAIN, narrower="int32")
+    assert explains(cause, _worst((3872985619, 421981677)))
+    for wrong in ((3872985619, 3872985618), (5, 7), (3872985619, 0.5), (3872985619, float("nan"))):
+        assert not explains(cause, _worst((3872985619, 421981677), wrong)), wrong
+
+
+def test_settings_of_operators_must_all_be_there() -> None:
+    cause = replace(PLAIN, settings=("ceil_mode=1", "rank=5"))
+    seen = replace(_worst((1, 0)), settings=frozenset({"ceil_mode", "ceil_mode=1", "rank=5"}))
+    assert explains(cause, seen)
+    assert "settings ceil_mode=1" in mismatch(cause, replace(seen, settings=frozenset({"ceil_mode=1"})))
+    assert not explains(cause, replace(seen, settings=frozenset()))
+
+
+def test_integer_twins_of_generated_programs_are_the_plain_operator() -> None:
+    cause = replace(PLAIN, operators=(frozenset({"pow"}),))
+    for operators in ({"pow"}, {"intpow"}, {"intpow", "constant"}):
+        assert explains(cause, replace(_worst((1, 0)), operators=frozenset(operators)))
+    assert not explains(cause, replace(_worst((1, 0)), operators=frozenset({"intfmod"})))
+
+
 def test_a_cause_of_nothing_asks_for_an_empty_input() -> None:
     cause = replace(PLAIN, empty=True)
     seen = _worst((1, 0))

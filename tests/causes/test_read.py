@@ -143,3 +143,21 @@ def test_a_message_is_more_than_what_any_error_begins_with() -> None:
         return any(re.search(cause.message, wrapper.format(node)) for wrapper in WRAPPERS for node in nodes)
 
     assert not [cause.id for cause in builtin() if cause.message and is_begun_with(cause)]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("int_pwo", "Did you mean 'int_pow'"), ("GreaterOrEquals", "Did you mean 'GreaterOrEqual'")]
+)
+def test_an_operator_that_no_library_has_is_refused_with_the_nearest_name(tmp_path: Path, name: str, hint: str) -> None:
+    with pytest.raises(DriftlineError, match="there is no operator") as caught:
+        read_cause(_written(tmp_path, GOOD.replace('"Neg"', f'"{name}"')))
+    assert hint in str(caught.value)
+    read_cause(_written(tmp_path, GOOD.replace('"Neg"', f'"my_library::{name}"')))
+
+
+def test_titles_are_sentences_of_one_line_without_loose_words() -> None:
+    """A title fits a line of a report and names things: a stranger reads only the title."""
+    for cause in builtin():
+        assert len(cause.title) <= 150, f"{cause.id}: {cause.title}"
+        assert not re.search(r"\b(it|its own|one that|what)\b", cause.title), f"{cause.id}: {cause.title}"
+        assert not cause.title.endswith("."), cause.id

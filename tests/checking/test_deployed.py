@@ -12,10 +12,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from driftline.campaign.failing import find_failing
-from driftline.campaign.localization import localize_failing
-from driftline.campaign.replay import replay
-from driftline.campaign.session import check_program
+from driftline.campaign.check.session import check_program
+from driftline.campaign.explain.failing import find_failing
+from driftline.campaign.explain.localization import localize_failing
+from driftline.campaign.explain.replay import replay
 from driftline.checking.checker import Checker
 from driftline.checking.deployed import deploy
 from driftline.checking.open import LoadedProgram, open_program

@@ -15,8 +15,9 @@ import onnx
 import pytest
 from rich.console import Console
 
-from driftline.api import check_with
-from driftline.campaign.across import across_isa, require_families
+from driftline.api import CheckRun
+from driftline.campaign.check.across import across_isa, require_families
+from driftline.campaign.check.settings import CheckSettings
 from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetResult
 from driftline.checking.pairwise import PairDistance, Pairwise, pairwise
 from driftline.cli import run
@@ -209,7 +210,7 @@ def test_jax_programs_have_a_matrix(checker: Checker, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(JAX)
     with Store.create(tmp_path / "s") as store:
         program = f"{tmp_path}/net.py:make"
-        result = check_with(checker, store, program, targets=["xla", "xla:jit=off"], samples=2)
+        result = CheckRun(checker, store, CheckSettings(targets=["xla", "xla:jit=off"], samples=2)).check(program)
     found = pairwise(result.outcome)
     assert found.members == ("reference", "xla", "xla:jit=off") and len(found.pairs) == 3
     assert not any(pair.incomparable for pair in found.pairs)
@@ -243,12 +244,14 @@ def test_matrices_from_python(checker: Checker, tmp_path: Path) -> None:
         '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Add(x, x) }'
     )
     with Store.create(tmp_path / "store") as store:
-        result = check_with(
-            checker, store, model, targets=["onnxruntime,onnx-reference"], inputs="random", pairwise=True
-        )
+        result = CheckRun(
+            checker, store, CheckSettings(targets=["onnxruntime,onnx-reference"], inputs="random", pairwise=True)
+        ).check(model)
         assert result.pairwise and result.pairwise.members == ("reference", "onnxruntime", "onnx-reference")
         assert not result.across
         with pytest.raises(DriftlineError, match="Did you mean 'isa'"):
-            check_with(checker, store, model, targets=["onnxruntime"], across="isaa")
+            CheckRun(checker, store, CheckSettings(targets=["onnxruntime"], across="isaa")).check(model)
         with pytest.raises(DriftlineError, match="cannot be told which instruction set"):
-            check_with(checker, store, model, targets=["onnx-reference"], inputs="random", across="isa")
+            CheckRun(checker, store, CheckSettings(targets=["onnx-reference"], inputs="random", across="isa")).check(
+                model
+            )

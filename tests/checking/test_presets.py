@@ -9,8 +9,8 @@ import pytest
 
 from driftline.backends import BACKENDS
 from driftline.backends.presets import ALL, DEFAULT, PRESETS, QUICK, described, holds
-from driftline.campaign.plan import choose_lanes
-from driftline.campaign.session import choose_targets, fitting_targets
+from driftline.campaign.check.session import choose_targets, fitting_targets
+from driftline.campaign.hunt.plan import choose_lanes
 from driftline.checking.pace import cheap_first, estimate, expected, note_durations
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program

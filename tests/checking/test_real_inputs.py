@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftline.campaign.session import check_program
+from driftline.campaign.check.session import check_program
 from driftline.checking.checker import Checker
 from driftline.checking.open import LoadedProgram, open_program
 from driftline.checking.result import CheckResult

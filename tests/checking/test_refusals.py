@@ -11,12 +11,13 @@ import pytest
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
+from driftline.checking.open import open_program
 from driftline.checking.refusals import ASKED, plain_form, rejection_key, worth_asking
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program, file_digest
-from driftline.core.target import Target
+from driftline.core.target import Target, parse_targets
 from driftline.core.tensors import TensorSpec
 from driftline.core.verdict import Judgement, Kind
 from driftline.execute.pool import Pool
@@ -97,3 +98,44 @@ def test_who_is_asked() -> None:
     said = [(number, f"not supported: size {number}") for number in range(10)]
     assert len(list(worth_asking(said, None))) == 10
     assert list(worth_asking(said, {})) == list(range(ASKED))
+
+
+UNSUPPORTED = """
+import torch
+
+
+@torch.library.custom_op("test_refusals::bump_", mutates_args={"x"})
+def bump_(x: torch.Tensor) -> None:
+    x.add_(1)
+
+
+def complex_input():
+    return (lambda z: z.real + 1), (torch.tensor([1 + 2j]),)
+
+
+def complex_result():
+    return (lambda x: torch.fft.fft(x)), (torch.ones(4),)
+
+
+def own_operator():
+    def forward(x):
+        y = x.clone()
+        bump_(y)
+        return y
+
+    return forward, (torch.ones(3),)
+
+
+def quantised_type():
+    return (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8).dequantize()), (torch.ones(3),)
+"""
+
+
+@pytest.mark.parametrize("name", ["complex_input", "complex_result", "own_operator", "quantised_type"])
+def test_types_and_operators_without_an_entry_are_rejected(name: str, tmp_path: Path, checker: Checker) -> None:
+    path = tmp_path / "unsupported.py"
+    path.write_text(UNSUPPORTED)
+    opened = open_program(f"{path}:{name}", checker.pool, CheckOptions())
+    targets = tuple(parse_targets("onnxruntime,tvm"))
+    outcome = checker.check(Case(opened.program, (Inputs(opened.example, "example"),), targets, CheckOptions()))
+    assert [row.verdict.judgement for row in outcome.results] == [Judgement.REJECTED] * 2

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from driftline.campaign.session import check_program, fingerprint
+from driftline.campaign.check.session import check_program, fingerprint
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_program
 from driftline.checking.repeated import RepeatedCalls
@@ -20,7 +20,7 @@ from driftline.core.tensors import TensorSpec
 from driftline.core.verdict import Judgement, Kind
 from driftline.execute.pool import WorkerStartError
 from driftline.inputs.other import other_inputs
-from driftline.programs.onnx_parameters import parameter_inputs
+from driftline.programs.onnx.parameters import parameter_inputs
 from driftline.store import Store
 
 PLUGIN = str(Path(__file__).with_name("forgetful_compilers.py"))

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 import pytest
 
-from driftline.campaign import bisection
+from driftline.campaign.explain import bisection
 from driftline.checking.checker import Checker
 from driftline.cli import run
 from driftline.core.errors import DriftlineError

@@ -90,7 +90,7 @@ def test_steps_by_themselves(checked: tuple[Path, dict[str, Any]]) -> None:
 
 def test_diagnose_tells_a_story(checked: tuple[Path, dict[str, Any]]) -> None:
     store, found = checked
-    done = typed("diagnose", found["bugs"][0]["id"], "--store", str(store), "--budget", "2m")
+    done = typed("diagnose", found["bugs"][0]["id"], "--store", str(store), "--budget", "20m")
     assert done.returncode == 1, done.stderr
     for words in ("onnxruntime:opt=basic is wrong; onnxruntime:opt=off is right.", "Relu + Clip", "Again:"):
         assert words in done.stdout

@@ -48,7 +48,7 @@ def test_the_script_is_short_says_what_it_needs_and_runs_by_itself(
     export(store, "script", tmp_path / "bug.py")
     assert "valid: run in a clean process" in capfd.readouterr().err
     text = (tmp_path / "bug.py").read_text()
-    assert text.startswith("# /// script\n")
+    assert text.startswith("# onnxruntime: Relu → Clip of float64 raises") and text.splitlines()[1] == "# /// script"
     assert re.search(r'dependencies = \["numpy==[\d.]+", "onnx==[\d.]+", "onnxruntime==[\d.]+"\]', text)
     assert len([line for line in text.splitlines() if line.strip()]) <= 26
     assert str(store) not in text and "/tmp" not in text and "/home" not in text
@@ -76,7 +76,7 @@ def test_the_issue_has_the_projects_headings_and_open_boxes(store: Path, tmp_pat
     assert "- [ ] Ablation: not done (driftline ablate" in text
     title = text.splitlines()[0].removeprefix("# ")
     assert text.count(f"\n{title}") == 0, "the title is not said again"
-    assert "```python\n# /// script" in text
+    assert "```python\n# onnxruntime: Relu → Clip of float64 raises" in text
 
 
 def test_one_release_is_no_comparison(store: Path, tmp_path: Path) -> None:

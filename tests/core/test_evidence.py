@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -85,12 +86,30 @@ def test_a_key_of_a_newer_release_is_left_out() -> None:
 
 def test_sentences_are_made_of_the_record() -> None:
     wrong = Evidence(output="0", elements=4, wrong=2, worst=(Element((1,), 7, 9),))
-    assert describe(Kind.WRONG_VALUE, wrong) == "output 0: 2 of 4 elements differ; at (1,): expected 7, got 9"
+    assert describe(Kind.WRONG_VALUE, wrong) == "output 0: 2 of 4 elements differ; at [1]: expected 7, got 9"
     lost = Evidence(output="y", elements=4, wrong=1, worst=(Element((0,), math.nan, 0.5),))
     assert describe(Kind.WRONG_NONFINITE, lost) == (
-        "y: 1 of 4 elements differ in NaN or Inf; at (0,): expected nan, got 0.5"
+        "y: 1 of 4 elements differ in NaN or Inf; at [0]: expected nan, got 0.5"
     )
     died = Evidence(stage="COMPILE", signal="SIGSEGV")
     assert describe(Kind.CRASH, died) == "the process died while compiling: SIGSEGV"
     shape = Evidence(output="y", wanted=("[2, 3]",), came=("[3, 2]",))
     assert describe(Kind.WRONG_SHAPE, shape) == "y has shape [3, 2], expected [2, 3]"
+
+
+def test_the_sentence_about_rounding_names_the_reference() -> None:
+    found = Evidence(
+        output="y",
+        sigma=0.5,
+        error=10.0,
+        native_z=0.25,
+        worst_case=9.0,
+        certain=True,
+        worst=(Element((2,), 1.0, 11.0),),
+    )
+    told = "y: at [2]: expected 1, got 11: legal rounding moves this element by 0.5;"
+    told += " the compiler moved it by 20 times that"
+    beyond = " (beyond even the worst-case bound of rounding), the reference"
+    assert describe(Kind.WRONG_VALUE, found) == f"{told}{beyond} by 0.25 times"
+    named = replace(found, native_by="the player")
+    assert describe(Kind.WRONG_VALUE, named) == f"{told}{beyond} (the player) by 0.25 times"

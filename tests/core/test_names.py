@@ -40,20 +40,13 @@ def types() -> dict[str, list[str]]:
 def test_no_two_types_have_one_name() -> None:
     assert len(types()) > 500
     twice = {name: places for name, places in types().items() if len(places) > 1}
-    assert not twice, "rename one of them, or define it once; ARCHITECTURE.md has the glossary"
+    assert not twice, "rename one of them, or define it once; docs/explanation/code-names.md lists them"
 
 
 def test_what_the_glossary_names_is_there() -> None:
-    page = (ROOT / "ARCHITECTURE.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "code-names.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| `([\w/.]+)` \|$", page, re.MULTILINE)
     assert len(rows) > 20
     names = [name for name, _, _ in rows]
     assert len(names) == len(set(names)), "one meaning for each noun"
     assert [(name, place) for name, _, place in rows if place not in types().get(name, ())] == []
-
-
-def test_every_part_of_the_tests_is_on_the_map() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text()
-    tests = [path for path in (ROOT / "tests").iterdir() if path.is_dir() or path.name.startswith("test_")]
-    parts = [path for path in tests if path.suffix == ".py" or any(path.glob("test_*.py"))]
-    assert [path.name for path in parts if f"`tests/{path.name}`" not in page] == []

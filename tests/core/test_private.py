@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.plan import locked
+from driftline.campaign.hunt.plan import locked
 from driftline.core.answers import keep
 from driftline.core.errors import DriftlineError
 from driftline.core.files import copy_file

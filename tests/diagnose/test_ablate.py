@@ -111,7 +111,7 @@ def test_what_passes_is_not_ablated(checker: Checker) -> None:
     opened = open_source(SourceBundle("model.py", "program", {"model.py": text}), checker.pool, options)
     case = Case(opened.program, (Inputs(opened.example, "example"),), (Target.parse("onnxruntime:opt=off"),), options)
     with pytest.raises(DoesNotFail):
-        ablate_case(checker, case, Trials(checker, case, Signature("COMPILE", "error", "Fail")), budget=60)
+        ablate_case(checker, case, Trials(checker, case, Signature("COMPILE", "error", "Fail")), budget=900)
 
 
 @pytest.mark.slow

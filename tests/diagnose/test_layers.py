@@ -14,8 +14,8 @@ import pytest
 from onnx import parser
 from transformer_models import swap_heads, transformer
 
-from driftline.campaign.layering import look_inside
-from driftline.campaign.session import check_program
+from driftline.campaign.check.layering import look_inside
+from driftline.campaign.check.session import check_program
 from driftline.checking.checker import Checker
 from driftline.checking.deployed import deploy
 from driftline.checking.open import open_program
@@ -131,7 +131,7 @@ def tampered():
 """
 
 
-@pytest.mark.parametrize("target", ["eager", "onnxruntime"])
+@pytest.mark.parametrize("target", [pytest.param("eager", marks=pytest.mark.slow), "onnxruntime"])
 def test_torch_programs_are_looked_into(checker: Checker, tmp_path: Path, store_folder: Path, target: str) -> None:
     file = tmp_path / "net.py"
     file.write_text(TORCH)

@@ -153,7 +153,7 @@ def failure(checker: Checker, case: Case) -> Signature:
 def test_a_fusion_is_found_although_its_values_cannot_be_outputs(checker: Checker) -> None:
     """Relu and Clip are merged only when nothing else reads what is between them."""
     case = case_of(checker, RELU_CLIP, "onnxruntime")
-    found = localize_case(checker, case, failure(checker, case), budget=120)
+    found = localize_case(checker, case, failure(checker, case), budget=900)
     assert ops(found) == [["Relu", "Clip"]]
     assert found.observer == "with every value as an output the whole program passes"
     assert str(found.target) == "onnxruntime:opt=basic"
@@ -170,7 +170,7 @@ def test_a_converted_program_is_taken_apart_as_the_compiler_is_given_it(checker:
             return model, (torch.tensor([-(2**40) - 5, 3]),)
     """
     case = case_of(checker, text, "openvino")
-    found = localize_case(checker, case, failure(checker, case), budget=120)
+    found = localize_case(checker, case, failure(checker, case), budget=900)
     assert found.form == "ONNX graph made by torch.onnx"
     assert ops(found)[0] == ["Abs"]
 

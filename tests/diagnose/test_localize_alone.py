@@ -44,7 +44,7 @@ def localized(
     sample = Inputs({"x": np.linspace(-1, 1, 4, dtype=np.float32)}, "given")
     case = Case(program, (sample,), (Target.parse(target),), CheckOptions(plugins=PLUGINS))
     signature = Signature("RUN", "wrong-value", fault=fault)
-    return localize_case(checker, case, signature, budget=120)
+    return localize_case(checker, case, signature, budget=900)
 
 
 def test_an_operator_that_fails_alone_is_found_first(checker: Checker, tmp_path: Path) -> None:

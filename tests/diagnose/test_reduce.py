@@ -76,7 +76,7 @@ def reduced(
     plain = np.linspace(-2, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape)
     given = tuple(Inputs({"x": array}, "given") for array in samples or [plain])
     case = Case(program, given, (Target.parse(target),), CheckOptions(plugins=PLUGINS, **options))
-    return reduce_case(checker, case, signature, budget=120, votes=votes or Votes())
+    return reduce_case(checker, case, signature, budget=900, votes=votes or Votes())
 
 
 def operators(found: Reduction) -> list[str]:
@@ -223,7 +223,7 @@ def torch_reduced(text: str, target: str, checker: Checker, signature: Signature
     bundle = SourceBundle("model.py", "program", {"model.py": text})
     found = open_source(bundle, checker.pool, options)
     case = Case(found.program, (Inputs(found.example, "example"),), (Target.parse(target),), options)
-    return reduce_case(checker, case, signature, budget=120)
+    return reduce_case(checker, case, signature, budget=900)
 
 
 RESNET_LIKE = """

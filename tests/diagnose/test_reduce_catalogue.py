@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from driftline.campaign.failing import find_failing
-from driftline.campaign.reduction import reduce_failing
+from driftline.campaign.explain.failing import find_failing
+from driftline.campaign.explain.reduction import reduce_failing
 from driftline.causes import builtin
 from driftline.causes.sighting import machine_name
 from driftline.checking.checker import Checker
@@ -45,7 +45,7 @@ def test_at_most_three_operators(file: str, target: str, checker: Checker, store
             )
         except BackendUnavailable as error:
             pytest.skip(str(error))
-        found = reduce_failing(checker, store, failing, budget=120).reduction
+        found = reduce_failing(checker, store, failing, budget=900).reduction
     assert found.after.operators <= 3
     assert found.after <= found.before
     assert found.smallest is not None
@@ -74,7 +74,7 @@ def test_the_relu_bug_that_inductor_plants_itself(checker: Checker, store_folder
     target = Target.parse("inductor:inject_relu_bug=accuracy")
     with Store.create(store_folder) as store:
         failing = find_failing(f"{tmp_path}/sixty.py:program", store, checker, target=target, options=CheckOptions())
-        found = reduce_failing(checker, store, failing, budget=300).reduction
+        found = reduce_failing(checker, store, failing, budget=900).reduction
     assert found.before.operators >= 60
     assert (list(found.case.program.operators), found.ended) == (["relu"], "1-minimal")
     assert found.after.elements == 1

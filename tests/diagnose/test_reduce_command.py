@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from driftline.campaign.failing import find_failing
-from driftline.campaign.reduction import reduce_failing
+from driftline.campaign.explain.failing import find_failing
+from driftline.campaign.explain.reduction import reduce_failing
 from driftline.checking.checker import Checker
 from driftline.cli import run
 from driftline.core.case import CheckOptions
 from driftline.core.target import Target
+from driftline.report.titles import smallest_of
 from driftline.store import Store
 from driftline.store.reductions import Answers, Reductions
 
@@ -39,6 +40,9 @@ def test_a_program_then_its_bug_then_its_case(store_folder: Path, capsys: pytest
         (bug,) = store.bugs()
         kept = Reductions(store).of(bug.id)
         case_id = store.bug(bug.id).findings[0].case_id
+        smallest = smallest_of(store.bug(bug.id).findings[0])
+    assert smallest and kept and smallest.case_id == kept["case"]
+    assert smallest.facts.operators == ("Relu", "Clip")
     assert kept and kept["after"]["operators"] == 2 and kept["steps"]
     for subject in (bug.id, case_id):
         code, said, _ = command(f"reduce {subject} --store {store_folder} --json", capsys)
@@ -96,14 +100,14 @@ def test_a_killed_reduction_goes_on_without_asking_again(
 
         monkeypatch.setattr(Answers, "__setitem__", until_killed)
         with pytest.raises(KeyboardInterrupt):
-            reduce_failing(checker, store, failing, budget=60)
+            reduce_failing(checker, store, failing, budget=900)
         monkeypatch.setattr(Answers, "__setitem__", written)
         first = len(Answers(store))
-        resumed = reduce_failing(checker, store, failing, budget=60).reduction
+        resumed = reduce_failing(checker, store, failing, budget=900).reduction
         assert resumed.after.operators == 2
         assert resumed.remembered >= first
         whole = len(Answers(store))
-        again = reduce_failing(checker, store, failing, budget=60).reduction
+        again = reduce_failing(checker, store, failing, budget=900).reduction
         assert len(Answers(store)) == whole
         assert again.case.program.digest == resumed.case.program.digest
 
@@ -117,7 +121,7 @@ def test_a_budget_that_is_too_small_says_so(
     monkeypatch.setattr(Search, "_over", lambda search: search.queries >= 5)
     with Store.create(store_folder) as store:
         failing = find_failing(CLIP, store, checker, target=Target.parse("onnxruntime"), options=CheckOptions())
-        found = reduce_failing(checker, store, failing, budget=60).reduction
+        found = reduce_failing(checker, store, failing, budget=900).reduction
     assert found.ended == "budget ended"
     assert found.smallest is not None and found.after < found.before
 

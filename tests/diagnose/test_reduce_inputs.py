@@ -42,7 +42,7 @@ def reduced(
     options = CheckOptions(plugins=PLUGINS)
     program = open_program(str(path), checker.pool, options).program
     case = Case(program, (Inputs({"x": array}, "given"),), (Target.parse(target),), options)
-    return reduce_case(checker, case, Signature("RUN", "wrong-value"), budget=60)
+    return reduce_case(checker, case, Signature("RUN", "wrong-value"), budget=900)
 
 
 def left(found: Reduction) -> list[float]:

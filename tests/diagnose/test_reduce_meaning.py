@@ -54,7 +54,7 @@ def reduced(
     onnx.save(onnx.shape_inference.infer_shapes(model), str(folder / "model.onnx"))
     program = open_program(str(folder / "model.onnx"), checker.pool, CheckOptions()).program
     case = Case(program, (Inputs({"x": x}, "given"),), (Target.parse(target),), CheckOptions(plugins=PLUGINS))
-    found = reduce_case(checker, case, signature, budget=120)
+    found = reduce_case(checker, case, signature, budget=900)
     assert found.smallest, "it fails still"
     seen = Signature.of_verdict(found.smallest.result.execution, found.smallest.result.verdict)
     assert signature.covers(seen), "and by evidence of the same class"

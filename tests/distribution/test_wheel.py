@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,7 +19,7 @@ import driftline
 from driftline.backends import BACKENDS
 
 ROOT = Path(__file__).resolve().parents[2]
-NOT_CODE = {".html", ".css", ".js", ".toml"}
+NOT_CODE = {".html", ".css", ".js", ".toml", ".txt"}
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     (made,) = folder.glob("*.whl")
     return made
+
+
+@pytest.mark.slow
+def test_the_source_archive_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run([*command, "-t", "sdist"], cwd=ROOT, check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    shutil.unpack_archive(archive, tmp_path, filter="data")
+    subprocess.run([*command, "-t", "wheel"], cwd=tmp_path / archive.name.removesuffix(".tar.gz"), check=True)
+    (made,) = tmp_path.glob("*.whl")
+    assert names_in(made) == names_in(wheel)
 
 
 def names_in(wheel: Path) -> set[str]:

@@ -31,12 +31,12 @@ _SLOW = "test_the_command_finds_slow_calls_and_compile_time_that_grows_too_fast"
 _GOES_ON = "tests/campaign/test_hunt.py::test_interrupted_it_says_how_to_go_on"
 _RESUMED = "tests/perf/test_perf_hunt.py::test_a_slow_operator_is_cut_out_of_its_program_and_the_hunt_is_resumed"
 _SWAPPED = "tests/diagnose/test_layers.py::test_swapped_heads_are_localised_to_their_layer"
+_A_SCRIPT = "tests/scenarios/test_script_command.py::test_the_script_of_the_page_differs_as_it_shows"
 _SERVED = "tests/serve/test_serve_command.py::test_it_prints_an_address_answers_and_stops_its_jobs_at_the_end"
 _DOWNLOADS = NotRun("it downloads releases of a compiler")
 _GPU = NotRun("it needs a GPU")
 
 COMMANDS: dict[str, dict[str, str | NotRun]] = {
-    "README.md": {"driftline check": f"{_SESSION}test_the_session_of_the_readme"},
     "examples/README.md": {"driftline check": f"{_LESS}test_the_examples"},
     "docs/targets.md": {"driftline check": READER, "driftline hunt": LESS_TIME},
     "docs/tutorial.md": {
@@ -83,6 +83,7 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
         "driftline causes check": _A_CAUSE,
     },
     "docs/how-to/check-a-model.md": {"driftline check": READER},
+    "docs/how-to/check-a-script.md": {"driftline check": _A_SCRIPT},
     "docs/how-to/compare-targets.md": {"driftline check": READER},
     "docs/how-to/diagnose.md": {
         "driftline diagnose": f"{_HERE}test_the_tutorial",
@@ -145,11 +146,11 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
         "driftline instabilities": f"{_LESS}test_instabilities",
     },
     "docs/how-to/read-a-report.md": {
-        "driftline report --out": f"{_SESSION}test_the_session_of_the_readme",
+        "driftline report --out": f"{_SESSION}test_the_picture_of_the_readme",
         "driftline report --compare": f"{_LESS}test_two_stores_are_compared",
     },
     "docs/how-to/real-models.md": {
-        "driftline models list": f"{_SESSION}test_the_session_of_the_readme",
+        "driftline models list": f"{_SESSION}test_the_picture_of_the_readme",
         "driftline check model:": "tests/models/test_judged.py::test_a_model_of_the_corpus_is_judged",
         "driftline check bert.onnx": "tests/models/test_judged.py::test_bert_as_optimum_writes_it_is_judged",
         "driftline models export bert": "tests/models/test_corpus.py::test_an_exported_file_has_named_axes",
@@ -163,7 +164,7 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
         "driftline reduce": f"{_LESS}test_a_model_that_fails",
         "driftline ablate": f"{_LESS}test_a_model_that_fails",
         "driftline bisect": _DOWNLOADS,
-        "driftline export": f"{_SESSION}test_the_session_of_the_readme",
+        "driftline export": f"{_SESSION}test_the_picture_of_the_readme",
     },
     "docs/how-to/scale.md": {
         "driftline hunt --seed 7": LESS_TIME,
@@ -189,7 +190,7 @@ _PLUGIN = "tests/testing/test_pytest_plugin.py::test_the_page_about_it_holds"
 _BLOCK = f"{_SESSION}test_a_code_block_runs"
 
 CODE: dict[str, dict[str, str | NotRun]] = {  # a phrase of each block of Python
-    "README.md": {"# zero.py": f"{_SESSION}test_the_session_of_the_readme", "driftline.check(": _BLOCK},
+    "README.md": {"# zero.py": f"{_SESSION}test_the_picture_of_the_readme", "driftline.check(": _BLOCK},
     "docs/tutorial.md": {"# zero.py": f"{_HERE}test_the_tutorial"},
     "docs/how-to/add-a-backend.md": {
         "# mychip.py": f"{_SESSION}test_the_backend_of_the_page_is_a_target",
@@ -207,6 +208,7 @@ CODE: dict[str, dict[str, str | NotRun]] = {  # a phrase of each block of Python
         "dims=": f"{_LESS}test_sizes_from_python",
         "past_key_values": NotRun("a part of a factory with a cache; tests/programs has whole ones"),
     },
+    "docs/how-to/check-a-script.md": {"on_copies": _A_SCRIPT},
     "docs/how-to/find-unstable-inputs.md": {"# net.py": f"{_HERE}test_unstable_inputs"},
     "docs/how-to/hardware-profiles.md": {
         "mock_backend": f"{_HERE}test_hardware_profiles",

@@ -96,7 +96,7 @@ def _given(test: Callable[..., None]) -> list[Any]:
 def test_causes(tmp_path: Path) -> None:
     page = "docs/how-to/causes.md"
     assert "openvino/int64-in-32-bits" in run_typed(page, "driftline causes list", tmp_path)
-    assert "64-bit integers" in run_typed(page, "driftline causes show", tmp_path)
+    assert "computed in int32" in run_typed(page, "driftline causes show", tmp_path)
 
 
 def test_files_of_other_tools(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from documents import ROOT, Command, commands, inline_code, pages, words_of
 
 from driftline.backends import BACKENDS
 from driftline.backends.presets import is_preset
-from driftline.campaign.session import require_target
+from driftline.campaign.check.session import require_target
 from driftline.cli import cli
 from driftline.cli.branching import BranchingCommand
 from driftline.core.errors import BackendUnavailable

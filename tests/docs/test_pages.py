@@ -11,7 +11,12 @@ import pytest
 from documents import ROOT, SOURCE, anchors, blocks, inline_code, links, pages
 
 OF_THE_REPOSITORY = re.compile(r"(src|docs|benchmarks|examples|tests)/[\w./*-]+")
-ABOUT_THE_CODE = ("ARCHITECTURE.md", "CONTRIBUTING.md")  # where paths are those of src/driftline, or end with them
+ABOUT_THE_CODE = (
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "how-the-parts-work.md",
+    "code-names.md",
+)  # where paths are those of src/driftline, or end with them
 PATH = re.compile(r"[\w*-]+(/[\w*-]+)*(/|\.(py|json|md|toml|txt))")
 
 
@@ -48,7 +53,11 @@ def _in_the_source(path: str) -> bool:
 
 
 def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) < 150
+    assert len((ROOT / "README.md").read_text().splitlines()) < 120
+
+
+def test_the_architecture_is_short() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_bytes()) <= 10 * 1024
 
 
 def test_every_measurement_names_its_script() -> None:
@@ -56,3 +65,10 @@ def test_every_measurement_names_its_script() -> None:
     assert len(sections) > 4
     for section in sections:
         assert re.search(r"`benchmarks/\w+\.py", section), section.partition("\n")[0]
+
+
+def test_the_map_of_the_tests_names_every_folder() -> None:
+    rows = [line for line in (ROOT / "tests" / "README.md").read_text().splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([\w.]+)`", row.split("|")[1])}
+    tests = {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
+    assert named == tests

@@ -1,4 +1,4 @@
-"""What the documentation shows is what a reader gets: the README's session, the quick commands, the code blocks."""
+"""What the documentation shows is what a reader gets: the README's picture, the quick commands, the code blocks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ import pytest
 from documents import ROOT, Block, blocks, commands, words_of
 
 from driftline.cli import run
+
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+
+from picture import COMMAND, PICTURE, lines_of
 
 BUG_ID = re.compile(r"\b(inductor|onnxruntime)-[0-9a-f]{4,8}\b")
 
@@ -37,19 +41,18 @@ def plain(text: str) -> list[str]:
     return [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
 
 
-def test_the_session_of_the_readme(
+def test_the_picture_of_the_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     (tmp_path / "zero.py").write_text(code_block("README.md", "# zero.py").text)
-    (session,) = (block for block in blocks(ROOT / "README.md") if block.text.startswith("$ driftline check"))
-    for part in re.split(r"^\$ ", session.text, flags=re.MULTILINE)[1:]:
-        command, _, shown = part.partition("\n")
-        run(list(words_of(command)[1:]))
-        assert plain(capfd.readouterr().out) == plain(shown), f"README.md does not show what {command!r} prints"
+    command, *shown = lines_of(PICTURE.read_text())
+    assert command == f"$ {COMMAND}"
+    run(list(words_of(COMMAND)[1:]))
+    assert plain(capfd.readouterr().out) == plain("\n".join(shown)), "draw the picture again: docs/site/picture.py"
 
-    (bug,) = set(re.findall(r"\binductor-[0-9a-f]{8}\b", session.text))
+    (bug,) = set(re.findall(r"\binductor-[0-9a-f]{8}\b", "\n".join(shown)))
     in_pages = {" ".join(command.words) for command in commands("driftline")}
     for command in QUICK:
         assert command in in_pages, f"no page has {command!r} any more"

@@ -70,7 +70,7 @@ def start(tmp_path: Path, eventually) -> Iterator[object]:
     def starter(what: str) -> tuple[Parent, list[psutil.Process]]:
         parent = Parent(tmp_path, what)
         parents.append(parent)
-        eventually(parent.busy, 20)
+        eventually(parent.busy)
         families.extend(parent.family())
         return parent, parent.family()
 
@@ -87,14 +87,19 @@ def gone(family: list[psutil.Process]) -> bool:
     return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family)
 
 
-@pytest.mark.parametrize("what", ["job", "spawned", "import"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "term"])
+@pytest.mark.parametrize(
+    ("number", "what"),
+    [
+        *[pytest.param(signal.SIGKILL, what, id=f"kill-{what}") for what in ("job", "spawned", "import")],
+        pytest.param(signal.SIGTERM, "job", id="term-job"),
+    ],
+)
 def test_a_killed_parent_leaves_no_process_and_its_folder_is_swept(start, eventually, what: str, number: int) -> None:
     parent, family = start(what)
     assert len(family) >= (2 if what == "import" else 6)
     os.kill(parent.process.pid, number)
     parent.process.wait()
-    eventually(lambda: gone(family), 2)
+    eventually(lambda: gone(family))
     assert parent.scratch.exists()
     with_next = Workspace()
     assert not parent.scratch.exists()
@@ -107,7 +112,7 @@ def test_parent_and_nursery_killed_at_once(start, eventually) -> None:
     nursery = next(p for p in family if p.ppid() == parent.process.pid and "DRIFTLINE_WORKER" in p.environ())
     nursery.kill()
     os.kill(parent.process.pid, signal.SIGKILL)
-    eventually(lambda: gone([p for p in family if not _bare(p)]), 2)
+    eventually(lambda: gone([p for p in family if not _bare(p)]))
 
 
 def _bare(process: psutil.Process) -> bool:
@@ -122,9 +127,9 @@ def _bare(process: psutil.Process) -> bool:
 def test_ctrl_c_ends_everything_at_once(start, eventually, what: str) -> None:
     parent, family = start(what)
     parent.process.send_signal(signal.SIGINT)
-    _, errors = parent.process.communicate(timeout=10)
+    _, errors = parent.process.communicate(timeout=120)
     assert "KeyboardInterrupt" in errors
-    eventually(lambda: gone(family), 2)
+    eventually(lambda: gone(family))
     assert not parent.scratch.exists()
 
 
@@ -162,15 +167,15 @@ def test_ctrl_c_ends_a_check_that_waits_for_a_job(tmp_path: Path, eventually) ->
     command = [sys.executable, "-c", CHECK, ENDLESS.format(marker=str(marker))]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        eventually(marker.exists, 60)
+        eventually(marker.exists)
         family = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=120)
     finally:
         process.kill()
         process.wait()
     assert "KeyboardInterrupt" in errors
-    eventually(lambda: gone(family), 2)
+    eventually(lambda: gone(family))
 
 
 def test_a_living_runs_folder_is_not_swept() -> None:

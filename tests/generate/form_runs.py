@@ -139,7 +139,7 @@ class Runner:
     def _evaluator(self) -> Any:
         import onnx
 
-        from driftline.programs.onnx_evaluator import make_evaluator
+        from driftline.programs.onnx.evaluator import make_evaluator
 
         model = onnx.load_from_string(emit_onnx(self.graph))
         onnx.checker.check_model(model, full_check=True)

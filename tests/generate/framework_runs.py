@@ -11,7 +11,7 @@ from driftline.generate.base import Blueprint
 from driftline.inputs.strategies import INPUTS
 from driftline.programs.layout import InputLayout
 from driftline.programs.live import LiveProgram
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 from driftline.programs.torch_tensors import tensor_from_array
 
 

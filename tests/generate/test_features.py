@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from driftline.backends import BACKENDS
-from driftline.campaign.plan import form_of
+from driftline.campaign.check.forms import form_of
 from driftline.generate import GENERATORS
 from driftline.generate.base import GeneratorRequest, NoProgram
 from driftline.generate.blueprint import blueprint

@@ -9,7 +9,7 @@ onnx = pytest.importorskip("onnx")
 from driftline.generate.base import GeneratorRequest, NoProgram  # noqa: E402
 from driftline.generate.changes import CHANGES  # noqa: E402
 from driftline.generate.idioms.generator import Idioms, idioms  # noqa: E402
-from driftline.programs.onnx_evaluator import make_evaluator  # noqa: E402
+from driftline.programs.onnx.evaluator import make_evaluator  # noqa: E402
 
 
 def made(arm: str, number: int = 0) -> bytes:

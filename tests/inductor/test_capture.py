@@ -15,7 +15,10 @@ from driftline.execute.pool import Pool
 from driftline.inductor import Lab, LabRun
 from driftline.inductor.analysis import analyze_guards
 from driftline.inductor.service import capture_program
+from driftline.inductor.settings import LabSettings
 from inductor.programs import BREAKS, OTHER, TRAINED
+
+AOT_EAGER = LabSettings(backend="aot_eager")
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +29,8 @@ def captures(pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> tuple[LabR
     (folder / "other.py").write_text(OTHER)
     lab = folder / "lab"
     with ThreadPoolExecutor(2) as threads:
-        trained = threads.submit(capture_program, f"{folder}/trained.py:program", pool, lab, grad=True)
-        other = threads.submit(capture_program, f"{folder}/other.py:program", pool, lab, backend="aot_eager")
+        trained = threads.submit(capture_program, f"{folder}/trained.py:program", pool, lab, LabSettings(grad=True))
+        other = threads.submit(capture_program, f"{folder}/other.py:program", pool, lab, AOT_EAGER)
         (first, problem), (second, trouble) = trained.result(), other.result()
     assert not problem and not trouble
     return first, second
@@ -107,13 +110,13 @@ def test_an_empty_or_half_written_folder_is_said_in_a_sentence(words: list[str],
 def test_what_torch_does_not_know_is_said_in_a_sentence(pool: Pool, tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text(OTHER)
     with pytest.raises(DriftlineError, match=r"no backend 'inducter'.*inductor"):
-        capture_program(f"{tmp_path}/other.py:program", pool, tmp_path / "lab", backend="inducter")
+        capture_program(f"{tmp_path}/other.py:program", pool, tmp_path / "lab", LabSettings(backend="inducter"))
     assert not (tmp_path / "lab").exists()
 
 
 def test_breaks_of_a_capture_are_counted(pool: Pool, tmp_path: Path) -> None:
     (tmp_path / "breaks.py").write_text(BREAKS)
-    run, problem = capture_program(f"{tmp_path}/breaks.py:program", pool, tmp_path / "lab", backend="aot_eager")
+    run, problem = capture_program(f"{tmp_path}/breaks.py:program", pool, tmp_path / "lab", AOT_EAGER)
     assert not problem
     found = analyze_guards(Lab(tmp_path / "lab"))
     assert [one["line"] for one in found["breaks"]] == [7, 9, 11]

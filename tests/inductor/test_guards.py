@@ -10,13 +10,15 @@ import pytest
 from driftline.core.errors import DriftlineError
 from driftline.execute.pool import Pool
 from driftline.inductor.guard_words import read_guards
-from driftline.inductor.service import inspect_program
+from driftline.inductor.service import DEFAULTS, inspect_program
+from driftline.inductor.settings import LabSettings
 from inductor.programs import BREAKS, SIZES
 
 
-def _inspect(pool: Pool, folder: Path, text: str, **given: Any) -> Any:
+def _inspect(pool: Pool, folder: Path, text: str, settings: LabSettings = DEFAULTS, **given: Any) -> Any:
     (folder / "program.py").write_text(text)
-    return inspect_program(f"{folder}/program.py:program", pool, folder / "lab", **given).read_json("guards.json")
+    run = inspect_program(f"{folder}/program.py:program", pool, folder / "lab", settings, **given)
+    return run.read_json("guards.json")
 
 
 def test_three_kinds_of_graph_break_are_listed_with_their_lines(pool: Pool, tmp_path: Path) -> None:
@@ -36,7 +38,7 @@ def test_three_kinds_of_graph_break_are_listed_with_their_lines(pool: Pool, tmp_
 
 def test_a_recompile_storm_is_explained_by_the_guard_that_fails(pool: Pool, tmp_path: Path) -> None:
     shapes = {"x": [(2, 3), (3, 3), (4, 3), (5, 3), (6, 3)]}
-    report = _inspect(pool, tmp_path, SIZES, shapes=shapes, dynamic=False)
+    report = _inspect(pool, tmp_path, SIZES, LabSettings(dynamic=False), shapes=shapes)
     assert len(report["recompilations"]) == 4
     for number, one in enumerate(report["recompilations"]):
         assert (one["subject"], one["expected"], one["actual"]) == ("x", str(number + 2), str(number + 3))
@@ -48,7 +50,7 @@ def test_a_recompile_storm_is_explained_by_the_guard_that_fails(pool: Pool, tmp_
 
 
 def test_open_sizes_are_compiled_once(pool: Pool, tmp_path: Path) -> None:
-    report = _inspect(pool, tmp_path, SIZES, shapes={"x": [(2, 3), (3, 3), (4, 3)]}, dynamic=True)
+    report = _inspect(pool, tmp_path, SIZES, LabSettings(dynamic=True), shapes={"x": [(2, 3), (3, 3), (4, 3)]})
     assert not report["recompilations"] and not report["storm"]
 
 

@@ -117,7 +117,10 @@ def test_graph_breaks_are_listed_as_not_checked() -> None:
     assert "Not checked: what runs at 1 graph break" in report.summary()
 
 
-@pytest.mark.parametrize("constraint", [ShapeConstraint(alignment=7), PeakMemoryConstraint(max_bytes=64)])
+@pytest.mark.parametrize(
+    "constraint",
+    [ShapeConstraint(alignment=7), pytest.param(PeakMemoryConstraint(max_bytes=64), marks=pytest.mark.slow)],
+)
 def test_strict_raises_after_a_reproduction_that_shows_it(constraint: Any, tmp_path: Path) -> None:
     backend = aot_mock_backend(strict=True, constraints=[constraint], lab=tmp_path / "lab")
     with pytest.raises(Exception, match="Violation: custom: ") as raised:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftline.campaign.lane import SOLVED_EVERY, Lane
-from driftline.campaign.plan import HuntPlan
+from driftline.campaign.hunt.lane import SOLVED_EVERY, Lane
+from driftline.campaign.hunt.plan import HuntPlan
 from driftline.core.program import Program, SourceBundle
 from driftline.core.tensors import TensorSpec
 from driftline.inputs.plan import InputPlan

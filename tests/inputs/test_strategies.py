@@ -34,7 +34,7 @@ def drawn(name: str, plan: InputPlan, seed: str) -> Array:
     return array
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning", "error::DeprecationWarning")  # of numpy
 @given(names, st.sampled_from(DTYPES), shapes, seeds)
 def test_any_tensor_can_be_filled(name: str, dtype: str, shape: tuple[int, ...], seed: str) -> None:
     plan = InputPlan(TensorSpec("x", dtype, shape))
@@ -166,9 +166,9 @@ def test_three_small_tensors_are_fast(name: str) -> None:
     strategy = INPUTS.get(name)
 
     def once(seed: int) -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         strategy.draw(plans, str(seed), EDGES)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     assert float(np.median([once(seed) for seed in range(50)])) < 0.003  # measured: 0.1 ms; machines are busy
 

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from driftline.campaign.authoring import Author
-from driftline.campaign.crew import LocalCrew
-from driftline.campaign.hunt import Hunter, HuntResult
-from driftline.campaign.plan import HuntPlan, ModelPlan
+from driftline.campaign.authoring.author import Author
+from driftline.campaign.hunt.crew import LocalCrew
+from driftline.campaign.hunt.hunter import Hunter
+from driftline.campaign.hunt.plan import HuntPlan, ModelPlan
+from driftline.campaign.hunt.result import HuntResult
 from driftline.core.plugins import load_plugins
 from driftline.core.rule import Rule
 from driftline.core.target import Target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,7 @@ def test_other_forms_are_understood(text: str) -> None:
         (GOOD.replace("torch.relu(x @ y) + 1", "{'a': object(), 3: x}"), names.NO_TENSOR),
         (GOOD.replace("torch.relu(x @ y) + 1", "x + " + "(" * 150 + "1" + ")" * 150), ""),
         (GOOD + "z = " + "-" * 3000 + "1\n", names.NOT_PYTHON),
+        (GOOD + "z = " + "-" * 600 + "1\n", names.NOT_PYTHON),
         (GOOD.replace("torch.relu(x @ y)", "open('x')"), names.FORBIDDEN_CALL),
         (GOOD.replace("torch.relu(x @ y)", "().__class__.__bases__"), names.FORBIDDEN_CALL),
         ("import torch\nx = torch.ones(3)\n", names.NO_MODEL),
@@ -251,6 +253,8 @@ def test_programs_of_a_model_cost_their_worker_at_most(pool: Pool, tmp_path: Pat
         "    return torch", f"    numpy.ones(3).tofile('{mark}')\n    return torch"
     )
     cache = private_folder(cache_home() / "compilers") / "poison"
+    if cache.is_relative_to(tempfile.gettempdir()):
+        pytest.skip("the caches lie in the temporary folder, where tests let workers write")
     poisoning = writing.replace(str(mark), str(cache))
     requests = [
         ProgramRequest("llm", "rule", number, ("random",), f"s{number}", text=text, mode="write")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from driftline.campaign.model_lane import FLOOR, MOST_FAILURES, ModelLane
+from driftline.campaign.authoring.model_lane import FLOOR, MOST_FAILURES, ModelLane
 from driftline.core.rule import Rule
 from driftline.llm.allowance import Allowance
 from driftline.llm.answers import digest_of

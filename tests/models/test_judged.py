@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.session import draw_case
+from driftline.campaign.check.session import draw_case
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
 from driftline.core.case import CheckOptions

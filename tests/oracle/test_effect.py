@@ -16,7 +16,11 @@ def sample(arrays: Arrays) -> ReferenceSample:
 def test_which_outputs_are_scores() -> None:
     plane, cube = np.zeros((4, 10), np.float32), np.zeros((2, 5, 10), np.float16)
     assert score_outputs({"hidden": cube, "logits": plane}) == ["logits"]
-    assert score_outputs({"output": cube}) == ["output"], "the only one"
+    assert score_outputs({"output": cube}) == [], "a hidden state has the same shape"
+    rows = np.full((3, 4), 0.25, np.float32)
+    assert score_outputs({"output": rows}) == ["output"], "probabilities"
+    assert score_outputs({"output": np.log(rows)}) == ["output"], "their logarithms"
+    assert score_outputs({"output": rows * 2}) == []
     assert score_outputs({"0": cube, "1": plane}) == [], "which of them?"
     others = {"image": np.zeros((1, 3, 8, 8), np.float32), "ids": np.zeros((4, 10), np.int64), "one": plane[:, :1]}
     assert score_outputs(others) == []

@@ -12,10 +12,10 @@ from onnx import parser
 from driftline.core.tensors import Array, Arrays
 from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.rule import ShadowAnswer, judge_outputs
-from driftline.oracle.shadow.onnx_shadow import OnnxShadow
+from driftline.oracle.shadow.onnx.shadow import OnnxShadow
 from driftline.oracle.shadow.player import Player
 from driftline.oracle.shadow.task import ask_shadow
-from driftline.oracle.shadow.torch_shadow import TorchShadow, record
+from driftline.oracle.shadow.torch.shadow import TorchShadow, record
 
 FAST = Arithmetic(fast_exp=True)
 SMALLEST = np.float32(2.0**-126)

@@ -155,3 +155,74 @@ def test_an_infinity_from_a_divisor_that_rounds_to_zero_has_either_sign() -> Non
     assert program.judge(outputs).finding is None
     outputs["output"][1] = np.inf
     assert program.judge(outputs).finding
+
+
+FEW_VALUES = torch.nn.functional.softplus(torch.arange(-2.0, 3.0))
+
+
+def in_order(terms: torch.Tensor) -> torch.Tensor:
+    """The sum of the last axis, added up one after the other in the type of the terms."""
+    total = torch.zeros_like(terms[..., 0])
+    for term in terms.unbind(-1):
+        total = total + term
+    return total
+
+
+def few_values(*shape: int) -> torch.Tensor:
+    """Numbers of five different values: the additions of one to a sum of any others round alike."""
+    return FEW_VALUES[torch.randint(5, shape, generator=torch.Generator().manual_seed(0))]
+
+
+SUMS_OF_FEW_VALUES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]] = {
+    "sum": (lambda x: x.sum(-1), in_order),
+    "sum of all": (lambda x: x[0, 0].sum(), lambda x: in_order(x[0, 0])),
+    "mean": (lambda x: x.mean(-1), lambda x: in_order(x) / 381),
+    "pool": (lambda x: torch.nn.functional.avg_pool1d(x, 381), lambda x: in_order(x)[..., None] / 381),
+    "product": (lambda x: x[0] @ x[1].T, lambda x: in_order(x[0][:, None] * x[1][None])),
+}
+
+
+@pytest.mark.parametrize("name", SUMS_OF_FEW_VALUES)
+def test_terms_of_few_values_may_be_added_up_in_their_order(name: str) -> None:
+    function, ordered = SUMS_OF_FEW_VALUES[name]
+    x = few_values(4, 64, 381)
+    program, total = Program(function, x), ordered(x)
+    assert program.judge({"output": total.numpy()}).finding is None
+    assert program.judge({"output": (total * 1.0002).numpy()}).finding
+
+
+def test_sums_of_equal_sums_err_alike_too() -> None:
+    x = torch.full((100, 1000), 0.1)
+    program = Program(lambda x: x.sum(1).sum(), x)
+    total = in_order(in_order(x))
+    assert program.judge({"output": total.numpy()}).finding is None
+    assert program.judge({"output": (total * 0.9998).numpy()}).finding
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x @ x.mH,
+        lambda x: (x @ x.mH).sum(-1).mean(),
+        lambda x: x.conj().imag.sum(-1),
+        lambda x: x.conj().imag @ x.real.T,
+        lambda x: torch.nn.functional.avg_pool1d(x.conj().imag, 2),
+    ],
+    ids=["complex product", "complex sum", "sum", "product", "pool"],
+)
+def test_sums_of_conjugates_have_a_noise_model(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """The imaginary part of a conjugate is a view that holds the numbers with the other sign."""
+    x = torch.randn(4, 6, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    program = Program(function, x)
+    assert program.shadow(2, None).reference["output"].shape == program.native["output"].shape
+    assert program.judge(program.copy()).finding is None
+
+
+@pytest.mark.parametrize("function", [lambda x: x.sum(0), lambda x: x.sum(-1), lambda x: x.mean(0)])
+def test_a_single_number_may_be_summed_along_an_axis(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    """Torch takes axis 0 and axis -1 for a tensor without axes."""
+    program = Program(function, torch.tensor(0.3))
+    assert program.judge({"output": np.float32(0.3)}).finding is None
+    assert program.judge({"output": np.float32(0.4)}).finding

@@ -11,10 +11,10 @@ from onnx import parser
 
 from driftline.core.tensors import Array, Arrays
 from driftline.oracle.references.base import NoExactReference
-from driftline.oracle.rule import ShadowAnswer, judge_outputs
-from driftline.oracle.shadow.onnx_shadow import OnnxShadow
+from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
+from driftline.oracle.shadow.onnx.shadow import OnnxShadow
 from driftline.oracle.shadow.player import Player
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 
 LARGEST = float(np.finfo(np.float32).max)
 INF, NAN = np.inf, np.nan
@@ -22,6 +22,11 @@ INF, NAN = np.inf, np.nan
 
 def finds(model: str, given: dict[str, Any], got: Any) -> bool:
     """Is this output of the model, whose text is `signature { nodes }`, a finding? Inputs have its types."""
+    return judged(model, given, got).finding is not None
+
+
+def judged(model: str, given: dict[str, Any], got: Any) -> JudgedOutputs:
+    """The judgement on this output of the model, as in `finds`."""
     built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> edge {model}')
     doubles = "double" in model
     arrays = {name: _array(value, doubles) for name, value in given.items()}
@@ -33,7 +38,7 @@ def finds(model: str, given: dict[str, Any], got: Any) -> bool:
 
     (name, expected), *_ = native.items()
     output = np.asarray(got).astype(expected.dtype).reshape(expected.shape)
-    return judge_outputs({name: output}, native, player.reference(), ask).finding is not None
+    return judge_outputs({name: output}, native, player.reference(), ask)
 
 
 def _array(value: Any, doubles: bool) -> Array:

@@ -11,9 +11,9 @@ pytest.importorskip("onnx")
 from onnx import parser
 
 from driftline.core.tensors import Array
-from driftline.oracle.arithmetic import declared
+from driftline.oracle.arithmetic import IEEE, Arithmetic, declared
 from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
-from driftline.oracle.shadow.onnx_shadow import OnnxShadow
+from driftline.oracle.shadow.onnx.shadow import OnnxShadow
 from driftline.oracle.shadow.task import ask_shadow
 
 GEMM = """<ir_version: 8, opset_import: ["": 18]>
@@ -58,14 +58,17 @@ class NearlyEqual:
         self._shadow = OnnxShadow(model, arrays, self._arithmetic)
 
     def judge(self, got: Array) -> JudgedOutputs:
-        exact = self._shadow.reference()
-        given = {"y": got.reshape(self._shape)}
-        perfect = {"y": exact["y"].astype(got.dtype)}
+        return judged_by(self._shadow, got.reshape(self._shape), self._arithmetic)
 
-        def ask(runs: int, outputs: dict[str, Array] | None) -> ShadowAnswer:
-            return ask_shadow(self._shadow, runs, outputs)
 
-        return judge_outputs(given, perfect, exact, ask, self._arithmetic)
+def judged_by(shadow: OnnxShadow, got: Array, arithmetic: Arithmetic = IEEE) -> JudgedOutputs:
+    """The judgement on the output `y` of the model of a shadow."""
+    exact = shadow.reference()
+
+    def ask(runs: int, outputs: dict[str, Array] | None) -> ShadowAnswer:
+        return ask_shadow(shadow, runs, outputs)
+
+    return judge_outputs({"y": got}, {"y": exact["y"].astype(got.dtype)}, exact, ask, arithmetic)
 
 
 @CASES
@@ -96,3 +99,55 @@ def test_equal_products_do_not_excuse_lost_ones(text: str, dtype: str, terms: in
 def test_sums_in_half_precision_are_found_although_their_terms_are_equal(text: str) -> None:
     program = NearlyEqual(text, "float16", 18, "")
     assert program.judge(program.total).finding
+
+
+FEW_VALUES: dict[str, str] = {
+    "ReduceSum": "(float[4,16,381] x) => (float[4,16,1] y) { a = Constant<value_ints=[-1]>() y = ReduceSum(x, a) }",
+    "ReduceMean": "(float[4,16,381] x) => (float[4,16,1] y) { a = Constant<value_ints=[-1]>() y = ReduceMean(x, a) }",
+    "GlobalAveragePool": "(float[4,16,381] x) => (float[4,16,1] y) { y = GlobalAveragePool(x) }",
+    "AveragePool": "(float[4,16,381] x) => (float[4,16,1] y) { y = AveragePool<kernel_shape=[381]>(x) }",
+    "AveragePool of sizes rounded up": "(float[4,16,381] x) => (float[4,16,1] y)"
+    " { y = AveragePool<kernel_shape=[381], ceil_mode=1>(x) }",
+    "MatMul": "(float[4,16,381] x) => (float[4,16,16] y) { t = Transpose<perm=[0,2,1]>(x) y = MatMul(x, t) }",
+}
+
+
+@pytest.mark.parametrize("name", FEW_VALUES)
+def test_terms_of_few_values_may_be_added_up_in_their_order(name: str) -> None:
+    x = np.log1p(np.exp(np.random.default_rng(0).integers(-2, 3, (4, 16, 381)))).astype(np.float32)
+    terms = x[:, :, None] * x[:, None] if name == "MatMul" else x[:, :, None]
+    y = np.add.accumulate(terms, axis=-1)[..., -1] / np.float32(1 if name in ("MatMul", "ReduceSum") else 381)
+    shadow = OnnxShadow(parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> g {FEW_VALUES[name]}'), {"x": x})
+    assert judged_by(shadow, y).finding is None
+    assert judged_by(shadow, y * np.float32(1.0002)).finding
+
+
+AFFINE = """<ir_version: 8, opset_import: ["": 18]> g (float[64,3] x) => (float[64,3] y)
+<float[3] mean = {0.485, 0.456, 0.406}, float[3] std = {0.229, 0.224, 0.225}, float[3] beta = {0.1, -0.2, 0.3}>
+{ c = Sub(x, mean) s = Div(c, std) y = Add(s, beta) }"""
+
+
+def test_a_chain_of_constants_may_be_folded_into_one_multiplication_and_one_addition() -> None:
+    mean, std, beta = (
+        np.array(numbers, np.float32) for numbers in ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225], [0.1, -0.2, 0.3])
+    )
+    near = np.random.default_rng(0).uniform(-1e-3, 1e-3, (64, 3))  # the mean: what is left of it is small
+    x = (mean - beta * std + near).astype(np.float32)
+    y = x * (np.float32(1.0) / std) + (beta - mean / std)
+    shadow = OnnxShadow(parser.parse_model(AFFINE), {"x": x})
+    assert judged_by(shadow, y).finding is None
+    assert judged_by(shadow, y + np.float32(1e-5)).finding
+
+
+def test_no_chain_of_inputs_is_folded() -> None:
+    text = AFFINE.replace("float[64,3] x", "float[64,3] x, float[3] mean").replace(
+        "float[3] mean = {0.485, 0.456, 0.406}, ", ""
+    )
+    mean, std, beta = (
+        np.array(numbers, np.float32) for numbers in ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225], [0.1, -0.2, 0.3])
+    )
+    near = np.random.default_rng(0).uniform(-1e-3, 1e-3, (64, 3))
+    x = (mean - beta * std + near).astype(np.float32)
+    y = x * (np.float32(1.0) / std) + (beta - mean / std)
+    shadow = OnnxShadow(parser.parse_model(text), {"x": x, "mean": mean})
+    assert judged_by(shadow, y).finding

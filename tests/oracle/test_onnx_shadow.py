@@ -23,9 +23,9 @@ from driftline.core.tensors import Array, Arrays
 from driftline.oracle.arithmetic import IEEE, Arithmetic, declared
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
-from driftline.oracle.shadow.onnx_shadow import OnnxShadow
+from driftline.oracle.shadow.onnx.shadow import OnnxShadow
 from driftline.oracle.shadow.task import ask_shadow
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 
 # The evaluator: normalises over one axis only; forgets the absolute value; visits channels up to the batch size; does
 # not compute layer norm in float32 as `stash_type` says.

@@ -10,7 +10,7 @@ import torch
 from torch_programs import Program
 
 from driftline.oracle.references.base import NoExactReference
-from driftline.oracle.shadow.torch_open import ALTERNATIVES, open_elements, replaced
+from driftline.oracle.shadow.torch.open import ALTERNATIVES, open_elements, replaced
 
 INTEGERS = [
     torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -61,3 +61,11 @@ def test_numbers_of_eight_bits_are_judged_or_said_to_have_no_shadow(small: Calla
         assert program.judge(program.native).finding is None
     except NoExactReference as reason:
         assert "float8_e5m2" in str(reason)
+
+
+def test_the_sign_of_a_nan_is_open_and_that_of_a_number_is_not() -> None:
+    x = torch.tensor([float("nan"), -1.0, 2.0])
+    program = Program(lambda x: (x * 2).signbit(), x)
+    for sign in (True, False):
+        assert program.judge({"output": np.array([sign, True, False])}).finding is None
+    assert program.judge({"output": np.array([True, False, False])}).finding is not None

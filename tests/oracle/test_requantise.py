@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed  # it registers the operators
+from torch_programs import Program
 
 from driftline.oracle.arithmetic import declared
 from driftline.oracle.rule import judge_outputs
 from driftline.oracle.shadow.player import Player
-from driftline.oracle.shadow.torch_shadow import TorchShadow, record
+from driftline.oracle.shadow.torch.shadow import TorchShadow, record
 
 SCALE = 0.05
 WHOLE = torch.tensor([1000.0, 1002.0, 1122.0], dtype=torch.float16)
@@ -92,3 +93,18 @@ def test_a_zero_point_in_float16_is_exact_where_it_is_clamped() -> None:
 
 def test_the_wider_of_two_policies_holds_in_any_order() -> None:
     assert declared("requantise-2+requantise") == declared("requantise+requantise-2") == declared("requantise-2")
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+def test_an_interpolation_of_bytes_may_round_once_or_after_each_axis(antialias: bool) -> None:
+    pixels = torch.randint(0, 256, (1, 3, 13, 17), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+    def resize(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x, size=(22, 28), mode="bilinear", antialias=antialias)
+
+    program = Program(resize, pixels)
+    once = resize(pixels.float()).round().to(torch.uint8).numpy()
+    assert (once != program.native["output"]).any()
+    assert program.judge({"output": once}).finding is None
+    once[0, 0, 0, 0] += 3
+    assert program.judge({"output": once}).finding

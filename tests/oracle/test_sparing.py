@@ -10,7 +10,7 @@ from torch_programs import Program
 from driftline.core.tensors import Arrays
 from driftline.oracle.rule import FEW_RUNS, QUICK_RUNS, judge_outputs
 from driftline.oracle.shadow.player import Player
-from driftline.oracle.shadow.torch_shadow import TorchShadow
+from driftline.oracle.shadow.torch.shadow import TorchShadow
 
 
 class Counting(TorchShadow):

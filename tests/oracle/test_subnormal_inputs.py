@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import torch
+from torch_programs import Program
 
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Judgement
 from driftline.oracle.arithmetic import effective, has_subnormals, with_subnormals_as_zero
 from driftline.oracle.judge import Reference, ReferenceSample, TargetTraits, judge
+from driftline.oracle.policies import plausible
 
 
 def _verdict(arithmetic: str, *, subnormal: bool) -> Judgement:
@@ -74,3 +77,14 @@ def test_declared_arithmetic_that_makes_no_difference_is_left_out() -> None:
     assert effective("half-accumulation+flush-to-zero", ["float32"]) == "flush-to-zero"
     assert effective("half-accumulation", ["float32", "bfloat16"]) == "half-accumulation"
     assert effective("half-accumulation", ["float8_e4m3fn"]) == "half-accumulation"
+
+
+def test_numbers_that_are_subnormal_on_the_way_make_flushing_plausible() -> None:
+    """Neither the input nor the result shows them."""
+    small = torch.full((4,), 1e-25)
+    program = Program(lambda x: x * 1e-15 * 1e38, small)
+    uses = set(program.shadow(8, None).uses)
+    reference = Reference((ReferenceSample(native=program.native, inputs={"x": small.numpy()}),))
+    assert "flush-to-zero" in plausible(uses, reference, "", on_gpu=False)
+    plain = Program(lambda x: x * 1e-5 * 1e28, small)
+    assert "flush-to-zero" not in plausible(set(plain.shadow(8, None).uses), reference, "", on_gpu=False)

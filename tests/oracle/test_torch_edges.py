@@ -12,7 +12,7 @@ import torch
 from driftline.core.tensors import Array, Arrays
 from driftline.oracle.rule import ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.player import Player
-from driftline.oracle.shadow.torch_shadow import TorchShadow, record
+from driftline.oracle.shadow.torch.shadow import TorchShadow, record
 
 LARGEST = float(np.finfo(np.float32).max)
 INF, NAN = np.inf, np.nan

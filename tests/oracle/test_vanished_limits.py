@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from driftline.checking.checker import Checker
 from driftline.core.verdict import Judgement, Kind
-from driftline.oracle.shadow.torch_shadow import TorchShadow, record
+from driftline.oracle.shadow.torch.shadow import TorchShadow, record
 
 ROWS = torch.tensor([[0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0]])
 

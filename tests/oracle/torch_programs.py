@@ -15,7 +15,7 @@ from driftline.core.tensors import Arrays, save_tensors
 from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.task import play_shadow
-from driftline.oracle.shadow.torch_shadow import TorchShadow, record
+from driftline.oracle.shadow.torch.shadow import TorchShadow, record
 
 
 class Program:

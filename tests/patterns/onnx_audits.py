@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from driftline.checking.checker import Checker
 from driftline.patterns.auditees import Auditee
-from driftline.patterns.onnx_audit import GuiltyRule, OnnxAudit
+from driftline.patterns.onnx_audit import GuiltyRule, OnnxAudit, OnnxAuditPlan
 
 
 def audit(
     checker: Checker, auditee: Auditee, idioms: Sequence[str], only: Sequence[str], rounds: int = 1
 ) -> tuple[OnnxAudit, list[GuiltyRule]]:
     """Audit the named rules on these idioms."""
-    made = OnnxAudit(checker, auditee, budget=300, idioms=idioms, rounds=rounds, only=lambda rule: rule.name in only)
+    plan = OnnxAuditPlan(budget=900, idioms=idioms, rounds=rounds, only=lambda rule: rule.name in only)
+    made = OnnxAudit(checker, auditee, plan)
     return made, list(made.run())

@@ -12,7 +12,7 @@ import pytest
 
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.tvm_passes import PLAIN_RELAX, PLAIN_TENSOR_IR, known_passes
-from driftline.campaign.session import record
+from driftline.campaign.check.session import record
 from driftline.checking.batch_requests import PreparedProgram
 from driftline.checking.checker import Checker
 from driftline.core.errors import DriftlineError
@@ -25,7 +25,7 @@ from driftline.coverage.gather import coverage_of
 from driftline.execute.pool import Pool
 from driftline.patterns.audit import Audit, AuditPlan, NothingTried, chosen_compilers, resumed_plan
 from driftline.patterns.one_by_one import PassesOneByOne
-from driftline.patterns.onnx_audit import GuiltyRule, OnnxAudit
+from driftline.patterns.onnx_audit import GuiltyRule, OnnxAudit, OnnxAuditPlan
 from driftline.patterns.onnx_models import OnnxModels
 from driftline.patterns.survey import Made, SurveySeen
 from driftline.store import Store
@@ -76,11 +76,9 @@ def planted(checker: Checker) -> tuple[OnnxAudit, list[GuiltyRule]]:
     audit = OnnxAudit(
         checker,
         passes,
-        budget=300,
-        plugins=(PLANTED,),
-        idioms=["no_ops"],
-        rounds=0,
-        only=lambda rule: rule.name in names,
+        OnnxAuditPlan(
+            budget=900, plugins=(PLANTED,), idioms=["no_ops"], rounds=0, only=lambda rule: rule.name in names
+        ),
     )
     return audit, list(audit.run())
 
@@ -169,10 +167,7 @@ def test_an_optimiser_of_onnx_runtime_alone(checker: Checker) -> None:
     audit = OnnxAudit(
         checker,
         PassesOneByOne("onnxruntime", names=names),
-        budget=300,
-        idioms=["relu_clip", "not_where"],
-        rounds=1,
-        only=lambda rule: rule.name in names,
+        OnnxAuditPlan(budget=900, idioms=["relu_clip", "not_where"], rounds=1, only=lambda rule: rule.name in names),
     )
     found = list(audit.run())
     assert {guilty.rule.name for guilty in found} == {"FuseReluClip"}
@@ -185,10 +180,7 @@ def test_a_rule_and_a_pass_of_onnxscript_alone(checker: Checker) -> None:
     audit = OnnxAudit(
         checker,
         PassesOneByOne("onnxscript", names=names),
-        budget=300,
-        idioms=["clip_clip", "same_twice"],
-        rounds=0,
-        only=lambda rule: rule.name in names,
+        OnnxAuditPlan(budget=900, idioms=["clip_clip", "same_twice"], rounds=0, only=lambda rule: rule.name in names),
     )
     found = list(audit.run())
     assert {guilty.rule.name for guilty in found} == {"common.successive_clip_rule"}
@@ -243,7 +235,8 @@ def test_what_a_batch_knows_does_not_depend_on_how_many_are_in_work(pool: Pool) 
     told = []
     for jobs in (1, 3, 64):
         passes = _Recorded(late=jobs > 1)
-        audit = OnnxAudit(Checker(pool, jobs=jobs), passes, budget=60, idioms=_ManyIdioms(pool, 0).idioms(), rounds=0)
+        plan = OnnxAuditPlan(budget=900, idioms=_ManyIdioms(pool, 0).idioms(), rounds=0)
+        audit = OnnxAudit(Checker(pool, jobs=jobs), passes, plan)
         assert not list(audit.run())
         told.append(passes.told)
     assert told[0] == told[1] == told[2] and len(told[0]) == 120

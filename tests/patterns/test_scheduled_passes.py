@@ -17,7 +17,8 @@ from driftline.core.rule import Reach
 from driftline.coverage.gather import coverage_of
 from driftline.execute.pool import Pool
 from driftline.patterns.audit import SCHEDULED, Audit, AuditPlan
-from driftline.patterns.scheduled_passes import BATCH, PassAsker, ScheduledPasses
+from driftline.patterns.scheduled_passes import BATCH, PassAsker, ScheduledPasses, ScheduledPlan
+from driftline.patterns.step_memory import StepMemory
 from driftline.report.export.schedule import export_schedule
 from driftline.report.passes import passes_json
 from driftline.schedules.asking import ScheduleAsker
@@ -116,14 +117,15 @@ def test_what_a_pass_needs_goes_with_it_and_is_no_reason_to_blame_it() -> None:
 def test_scheduled_functions_fire_passes_that_plain_ones_do_not(pool: Pool, tmp_path: Path) -> None:
     names = [name for name, one in known_passes().items() if one.level == TENSOR_IR]
     kept: dict[str, object] = {}
+    plan = ScheduledPlan(tuple(names), budget=500, batches=1)
     with Store.create(tmp_path / "store") as store:
-        test = ScheduledPasses(pool, store, names, budget=500, batches=1, keep=kept.__setitem__)
+        test = ScheduledPasses(pool, store, plan, memory=StepMemory(keep=kept.update))
         list(test.run())
         tally = test.tally
         assert tally.schedules + tally.unfit == BATCH and tally.schedules >= BATCH / 2
         assert {UNROLL, "tirx.StorageRewrite"} <= set(tally.changed) <= set(names)
         # A later run takes up what was kept, and does not do it again.
-        again = ScheduledPasses(pool, store, names, budget=500, batches=1, known={"0": vars(tally)})
+        again = ScheduledPasses(pool, store, plan, memory=StepMemory({"0": vars(tally)}))
         assert not list(again.run()) and again.tally == tally
     assert list(kept) == ["0"]
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_times import know_times, planted_times
 
 import driftline.testing
-from driftline.campaign.ablation import ablate_failing
-from driftline.campaign.diagnosis import diagnose_failing
-from driftline.campaign.failing import Failing, find_failing
-from driftline.campaign.reduction import reduce_failing
+from driftline.campaign.explain.ablation import ablate_failing
+from driftline.campaign.explain.diagnosis import diagnose_failing
+from driftline.campaign.explain.failing import Failing, find_failing
+from driftline.campaign.explain.reduction import reduce_failing
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_source
 from driftline.cli import run as command
@@ -131,7 +132,12 @@ def test_a_cure_near_the_limit_is_told_by_what_it_takes_away(
     assert {trials.ask(without).answer, trials.ask(without, fresh=True).answer} == {said}
 
 
-def test_the_pass_that_makes_a_program_slow_is_found(checker: Checker, case: Case, store: Store) -> None:
+@pytest.mark.parametrize("clock", ["known", pytest.param("real", marks=pytest.mark.slow)])
+def test_the_pass_that_makes_a_program_slow_is_found(
+    clock: str, checker: Checker, case: Case, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if clock == "known":
+        know_times(monkeypatch, planted_times)
     failing = slow_bug(store, checker, case, "planted-slow:factor=6")
     inquiry = CostInquiry(checker, store, failing, effort=EFFORT)
     found = ablate_failing(checker, store, failing, budget=300, inquiry=inquiry)

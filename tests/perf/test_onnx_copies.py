@@ -19,7 +19,7 @@ from driftline.core.target import Target
 from driftline.perf.check import sample_case
 from driftline.perf.growth import Grower, GrowthEffort, sizes_to
 from driftline.perf.repeated import repeated_case
-from driftline.programs.onnx_repeated import count_nodes, repeated_model
+from driftline.programs.onnx.repeated import count_nodes, repeated_model
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]>'
 ROW = f"{HEAD} row (float[3] x) => (float[3] y) <float[3] w = {{1, 2, 3}}> {{ a = Mul(x, w)  y = Add(a, w) }}"

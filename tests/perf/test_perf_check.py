@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from known_times import know_times, planted_times
 
 import driftline.testing
 from driftline.checking.checker import Checker
@@ -52,9 +53,16 @@ def opened(checker: Checker, text: str, name: str = "net.py") -> LoadedProgram:
     return open_source(SourceBundle(name, "make", {name: text}), checker.pool, OPTIONS)
 
 
+@pytest.mark.parametrize("clock", ["known", pytest.param("real", marks=pytest.mark.slow)])
 def test_a_slow_compiler_is_found_and_kept_and_its_sound_twin_is_not(
-    checker: Checker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    clock: str,
+    checker: Checker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
+    if clock == "known":
+        know_times(monkeypatch, planted_times)
     case = sample_case(opened(checker, PROGRAM), OPTIONS)
     with Store.create(tmp_path) as store:
 

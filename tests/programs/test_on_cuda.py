@@ -78,7 +78,7 @@ def script(text: str, target: str, folder: Path, *, grad: bool = False) -> str:
     ("text", "target"),
     [
         (FUNCTION, "inductor:device=cuda"),
-        (MODULE, "aot_eager:device=cuda"),
+        pytest.param(MODULE, "aot_eager:device=cuda", marks=pytest.mark.slow),
         (MODULE, "eager:device=cuda"),
         (CALLED_BY_NAME, "eager:device=cuda"),
     ],

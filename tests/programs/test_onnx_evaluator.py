@@ -9,10 +9,10 @@ import numpy as np
 import onnx.parser
 import pytest
 import torch
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 
 
 def test_an_output_that_is_not_wanted_is_not_taken_for_an_input_that_is_left_out() -> None:
@@ -142,3 +142,103 @@ def test_a_transposed_convolution_in_three_dimensions_is_not_a_loop_over_its_poi
     finally:
         sys.setprofile(None)
     assert calls < 2_000
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("opset", [10, 13, 19, 21])
+def test_quotients_beyond_int32_saturate_when_quantised(dtype: str, opset: int) -> None:
+    if dtype == "float16" and opset < 19:
+        pytest.skip("QuantizeLinear of float16 begins with opset 19")
+    kind = TensorProto.FLOAT if dtype == "float32" else TensorProto.FLOAT16
+    x = np.array([7.2e13, -1.4e13, np.inf, -np.inf, 0.0625, -8.0], "float32") if dtype == "float32" else None
+    x = np.array([65000, -65000, np.inf, -np.inf, 6e-8, -6e-6], dtype) if x is None else x
+    scale = np.array(0.03125 if dtype == "float32" else 6e-8, dtype)
+    graph = helper.make_graph(
+        [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", kind, [6])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, [6])],
+        [numpy_helper.from_array(scale, "scale"), numpy_helper.from_array(np.array(131, "uint8"), "zero")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    (y,) = make_evaluator(model).run(None, {"x": x})
+    right = np.clip(np.rint(x.astype(np.float64) / float(scale)) + 131, 0, 255)
+    assert y.dtype == np.uint8
+    np.testing.assert_array_equal(y[:5], right[:5])
+
+
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax", "Hardmax"])
+def test_before_opset_13_the_axes_from_the_given_one_on_are_one(operator: str) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype("float32")
+    text = f'<ir_version: 6, opset_import: ["": 11]> g (float[2,3,4] x) => (float[2,3,4] y) {{ y = {operator}(x) }}'
+    (y,) = make_evaluator(onnx.parser.parse_model(text)).run(None, {"x": x})
+    rows = torch.from_numpy(x).reshape(2, 12)
+    right = {
+        "Softmax": rows.softmax(1),
+        "LogSoftmax": rows.log_softmax(1),
+        "Hardmax": torch.nn.functional.one_hot(rows.argmax(1), 12).float(),
+    }[operator]
+    np.testing.assert_allclose(y, right.reshape(2, 3, 4).numpy(), rtol=1e-5)
+
+
+def run(text: str, **arrays: Any) -> list[Any]:
+    """The outputs of a graph in ONNX's text form, in opset 18."""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> g {text}')
+    found: list[Any] = make_evaluator(model).run(None, {name: np.asarray(array) for name, array in arrays.items()})
+    return found
+
+
+@pytest.mark.parametrize("sizes", [(4,), (3, 4), (2, 3, 4)])
+def test_a_global_pool_takes_the_maximum_over_all_spatial_axes(sizes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, *sizes)).astype(np.float32)
+    shape, ones = ",".join(map(str, x.shape)), ",".join("1" for _ in sizes)
+    (y,) = run(f"(float[{shape}] x) => (float[2,3,{ones}] y) {{ y = GlobalMaxPool(x) }}", x=x)
+    np.testing.assert_array_equal(y, x.max(tuple(range(2, x.ndim)), keepdims=True))
+
+
+@pytest.mark.parametrize(
+    ("directions", "expected"),
+    [("", [1, 2, 4]), (", scan_input_directions=[1]", [3, 4, 4]), (", scan_output_directions=[1]", [4, 2, 1])],
+)
+def test_a_scan_over_the_numbers_of_a_vector_gives_numbers(directions: str, expected: list[int]) -> None:
+    body = "body = b (float a, float e) => (float c, float d) { c = Add(a, e) d = Identity(c) }"
+    text = (
+        f"(float s, float[3] x) => (float t, float[3] y) {{ t, y = Scan<num_scan_inputs=1{directions}, {body}>(s, x) }}"
+    )
+    total, partial = run(text, s=np.float32(1), x=np.arange(3, dtype=np.float32))
+    assert total == 4 and partial.tolist() == expected
+
+
+def test_a_scan_may_go_along_other_axes() -> None:
+    body = "body = b (float[2] a, float[2] e) => (float[2] c, float[2] d) { c = Add(a, e) d = Identity(c) }"
+    axes = "scan_input_axes=[1], scan_output_axes=[1]"
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    text = "(float[2] s, float[2,3] x) => (float[2] t, float[2,3] y)"
+    total, partial = run(f"{text} {{ t, y = Scan<num_scan_inputs=1, {axes}, {body}>(s, x) }}", s=np.zeros(2, "f"), x=x)
+    np.testing.assert_array_equal(partial, np.cumsum(x, 1))
+    np.testing.assert_array_equal(total, x.sum(1))
+
+
+def test_an_optional_holds_a_tensor_or_nothing() -> None:
+    x = np.arange(3, dtype=np.float32)
+    text = "(float[3] x) => (float[3] y, bool h) { o = Optional(x) h = OptionalHasElement(o)"
+    negated, has = run(f"{text} v = OptionalGetElement(o) y = Neg(v) }}", x=x)
+    assert negated.tolist() == [0, -1, -2] and has
+    assert not run("() => (bool h) { o = Optional<type = float[3]>() h = OptionalHasElement(o) }")[0]
+
+
+@pytest.mark.parametrize(("operator", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_operators_clip_what_goes_into_their_activations(operator: str, gates: int) -> None:
+    random = np.random.default_rng(0)
+    w, r = (random.standard_normal((1, 5 * gates, size)).astype(np.float32) for size in (3, 5))
+    x = np.zeros((1, 2, 3), np.float32)
+    weights = f"float[1,{5 * gates},3] w, float[1,{5 * gates},5] r, float[1,{10 * gates}] b"
+    text = f"(float[1,2,3] x, {weights}) => (float[1,2,5] h)"
+    bias = np.full((1, 10 * gates), 40.0, np.float32)
+    (plain,) = run(f"{text} {{ _, h = {operator}<hidden_size=5>(x, w, r, b) }}", x=x, w=w, r=r, b=bias)
+    (clipped,) = run(f"{text} {{ _, h = {operator}<hidden_size=5, clip=0.5>(x, w, r, b) }}", x=x, w=w, r=r, b=bias)
+    gate, state = 1 / (1 + np.exp(-0.5)), np.tanh(0.5)
+    # from a state of zeros: tanh; (1 - gate) tanh; gate tanh(gate tanh)
+    expected = {"RNN": state, "GRU": (1 - gate) * state, "LSTM": gate * np.tanh(min(gate * state, 0.5))}[operator]
+    np.testing.assert_allclose(clipped, np.full((1, 2, 5), expected), rtol=1e-6)
+    assert not np.allclose(plain, clipped)

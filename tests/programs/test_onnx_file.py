@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from driftline.campaign.replay import replay
-from driftline.campaign.session import check_program
+from driftline.campaign.check.session import check_program
+from driftline.campaign.explain.replay import replay
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
 from driftline.core.case import CheckOptions
@@ -19,7 +19,7 @@ from driftline.core.files import BIG
 from driftline.core.target import parse_targets
 from driftline.core.verdict import Judgement
 from driftline.execute.pool import Pool
-from driftline.programs.onnx_file import load_structure, mapped, serialised
+from driftline.programs.onnx.file import load_structure, mapped, serialised
 from driftline.store import Store
 
 LARGE = 4200  # a square matrix of this size is just above what is kept in one file

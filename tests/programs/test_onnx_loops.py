@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, checker, helper
 
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 
 
 def _model(sizes: list[int], conditioned: bool) -> Any:

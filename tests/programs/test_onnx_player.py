@@ -13,9 +13,9 @@ from onnx import TensorProto, TypeProto, helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from onnx.external_data_helper import set_external_data
 
-from driftline.programs.onnx_player.call import Unplayable
-from driftline.programs.onnx_player.literals import tensor_from
-from driftline.programs.onnx_player.player import OnnxPlayer
+from driftline.programs.onnx.player.call import Unplayable
+from driftline.programs.onnx.player.literals import tensor_from
+from driftline.programs.onnx.player.player import OnnxPlayer
 from driftline.programs.torch_tensors import array_from_tensor
 
 # Element types that torch does not have, strings, pictures, and draws of random numbers.

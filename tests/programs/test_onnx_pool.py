@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx.reference.ops import op_pool_common
 
-from driftline.programs.onnx_pool import pool, quick_pooling
+from driftline.programs.onnx.pool import pool, quick_pooling
 
 Drawn = tuple[tuple[Any, ...], dict[str, Any]]
 

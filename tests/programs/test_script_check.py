@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 from driftline.core.evidence import NOTHING, Element, Evidence
+from driftline.core.tensors import Array
 from driftline.core.verdict import Kind
 from driftline.programs.factory_text import draws_random, read_factory, used_imports, writes_in_place
-from driftline.report.scripts.check import ShownFailure, WordsIn, check_for, telling_words, tolerance
+from driftline.report.scripts.check import WordsIn, check_for, telling_words
+from driftline.report.scripts.failure import ShownFailure
 from driftline.report.scripts.recipe import Recipe
 from driftline.report.scripts.render import check_script, regression_test
+from driftline.report.scripts.tolerance import ScriptTolerance, tolerance
 
 RIGHT = "[np.array([1.0, np.inf, np.nan, -0.0], dtype=np.float32)]"
 ONE = Element((0,), 1.0, 1.5)
@@ -161,7 +164,7 @@ def test_an_error_inside_another_one_is_looked_for_in_both() -> None:
 
 
 def test_nan_in_another_output_is_no_difference() -> None:
-    failing = ShownFailure(Kind.WRONG_VALUE, Evidence(worst=(Element((0,), 1, 2),)), dtype="int64", outputs=2)
+    failing = ShownFailure(Kind.WRONG_VALUE, Evidence(worst=(Element((0,), 1, 2),)), dtype="int64")
     right = "[np.array([np.nan]), np.array([1])]"
     for got, fails in ((right, False), ("[np.array([np.nan]), np.array([2])]", True)):
         made = recipe(got, right)
@@ -183,14 +186,74 @@ def test_the_death_of_a_compiler_that_is_a_process_of_its_own_is_an_exception(ow
     assert ("if ended:" in check.lines) is own_process and ("if ended < 0:" in check.lines) is not own_process
 
 
+def value_failure(
+    error: float, sigma: float, dtype: str = "float32", at: float = 1.0, **results: Array
+) -> ShownFailure:
+    element = Element((0,), at, at + error)
+    evidence = Evidence(output="y", worst=(element,), error=error, sigma=sigma)
+    return ShownFailure(Kind.WRONG_VALUE, evidence, dtype=dtype, **{k: {"y": v} for k, v in results.items()})  # type: ignore[arg-type]
+
+
+def allows(found: ScriptTolerance, error: float, at: float = 1.0) -> bool:
+    return error <= found.atol + found.rtol * at
+
+
 def test_small_errors_get_a_bound_of_their_own() -> None:
     """float64 computed in float32: far below the default tolerance of float32, far above its own noise."""
-    small = ShownFailure(Kind.WRONG_VALUE, Evidence(worst=(ONE,), error=3e-9, sigma=1e-16), dtype="float64")
-    found = tolerance(small)
-    assert 1e-16 < found.atol < 3e-9 and found.rtol == 0 and not found.is_default
-    noisy = ShownFailure(Kind.WRONG_VALUE, Evidence(worst=(ONE,), error=0.5, sigma=1e-3))
-    assert 1e-3 < tolerance(noisy).atol < 0.5, "rounding is larger than the default here"
-    assert tolerance(ShownFailure(Kind.WRONG_VALUE, NOTHING, dtype="int64")).atol == 0
+    found = tolerance(value_failure(3e-9, 1e-16, "float64"))
+    assert allows(found, 8e-16) and not allows(found, 3e-9) and not found.is_default and found.separates
+    noisy = tolerance(value_failure(0.5, 1e-3))
+    assert allows(noisy, 8e-3) and not allows(noisy, 0.5), "rounding is larger than the default here"
+    assert tolerance(ShownFailure(Kind.WRONG_VALUE, NOTHING, dtype="int64")).is_exact
+
+
+def test_a_tolerance_lets_correctly_rounded_results_pass_everywhere() -> None:
+    """A small number is wrong by much less than rounding does to the large numbers beside it."""
+    right = np.float32([1e-8, 0.7615942, 0.9640276])
+    expected = np.nextafter(right, np.float32(2))
+    found = tolerance(value_failure(1e-11, 1e-16, at=1e-8, expected=expected, right=right))
+    assert found.separates and not allows(found, 1e-11, 1e-8)
+    assert np.allclose(right, expected, rtol=found.rtol, atol=found.atol)
+
+
+def test_a_tolerance_that_does_not_exist_is_not_made_up() -> None:
+    """The unoptimised result is itself further from the right one than the compiler's error."""
+    right = np.float32([1.0, 1.0])
+    found = tolerance(value_failure(1e-6, 1e-8, expected=right + np.float32([0, 1e-3]), right=right))
+    assert not found.separates and "No tolerance" in found.remark
+
+
+def test_wrong_elements_are_printed_by_index_and_only_a_few(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = "[np.zeros((40, 50), np.float32)]"
+    made = recipe("[np.where(np.arange(2000).reshape(40, 50) > 100, np.float32(0.5), np.float32(0))]", expected)
+    failing = value_failure(0.5, 1e-9, at=0.0, expected=np.zeros((40, 50), np.float32))
+    assert ending(check_script(made, check_for(failing, made))) == "BUG: 1899 of 2000 elements are wrong"
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "[2, 1]: expected 0.0, got 0.5" and len(shown) == 5
+
+
+def test_only_the_wrong_output_is_compared() -> None:
+    made = recipe("[np.array([1.0]), np.array([2.5])]", "[np.array([9.0]), np.array([2.0])]")
+    outputs = {"x": np.array([9.0]), "y": np.array([2.0])}
+    found = Evidence(output="y", worst=(Element((0,), 2.0, 2.5),), error=0.5, sigma=1e-16)
+    check = check_for(ShownFailure(Kind.WRONG_VALUE, found, dtype="float64", expected=outputs), made)
+    assert ending(check_script(made, check)) == "BUG: 1 of 1 elements are wrong"
+    assert ending(check_script(replace(made, got="[np.array([1.0]), np.array([2.0])]"), check)) == 0
+
+
+def test_a_result_that_is_written_out_stands_alone() -> None:
+    made = recipe("[np.float32([1.5])]", "[np.float32([1.0])]")
+    failing = value_failure(0.5, 1e-9, expected=np.float32([1.0]))
+    assert "expected = np.float32([1.0])\n" in check_script(made, check_for(failing, made))
+
+
+def test_an_error_without_words_is_known_by_its_type() -> None:
+    made = recipe("fail('17')")
+    check = check_for(ShownFailure(Kind.ERROR, NOTHING, "17", ending="RuntimeError"), made)
+    assert ending(check_script(made, check)) == "BUG: RuntimeError: 17"
+    other = check_for(ShownFailure(Kind.ERROR, NOTHING, "17", ending="ValueError"), made)
+    with pytest.raises(RuntimeError):
+        ending(check_script(made, other))
 
 
 def test_telling_words_hold_no_numbers() -> None:
@@ -228,7 +291,7 @@ def test_a_factory_that_does_more_is_called_as_it_is(body: str) -> None:
 
 @pytest.mark.parametrize(("kind", "got", "evidence"), WRONG, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRONG)])
 def test_one_output_is_compared_in_one_line(kind: Kind, got: str, evidence: Evidence) -> None:
-    failing = ShownFailure(kind, evidence, "no kernel for 17 things", outputs=1)
+    failing = ShownFailure(kind, evidence, "no kernel for 17 things", expected={"y": np.zeros(4, np.float32)})
     wrong, right = recipe(got), recipe(RIGHT)
     script = check_script(wrong, check_for(failing, wrong))
     assert str(ending(script)).startswith("BUG:")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftline.campaign.exporting import subject_of
-from driftline.campaign.failing import find_failing
+from driftline.campaign.explain.exporting import subject_of
+from driftline.campaign.explain.failing import find_failing
 from driftline.checking.checker import Checker
 from driftline.cli import run
 from driftline.core.evidence import Evidence
@@ -18,8 +18,9 @@ from driftline.core.target import Target
 from driftline.core.verdict import Kind
 from driftline.report.export.clean_run import run_clean
 from driftline.report.export.script import export_script, export_test
-from driftline.report.scripts.check import ShownFailure, check_for
+from driftline.report.scripts.check import check_for
 from driftline.report.scripts.drift import DRAWN, with_drawn_inputs, with_listed_inputs
+from driftline.report.scripts.failure import ShownFailure
 from driftline.report.scripts.recipe import ROOM, Recipe
 from driftline.report.scripts.recipe_source import source_recipe
 from driftline.report.scripts.render import check_script

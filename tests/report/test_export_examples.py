@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from driftline.backends import BACKENDS
-from driftline.campaign.ablation import ablate_failing
-from driftline.campaign.exporting import subject_of
-from driftline.campaign.failing import find_failing
-from driftline.campaign.reduction import reduce_failing
+from driftline.campaign.explain.ablation import ablate_failing
+from driftline.campaign.explain.exporting import subject_of
+from driftline.campaign.explain.failing import find_failing
+from driftline.campaign.explain.reduction import reduce_failing
 from driftline.causes import builtin
 from driftline.causes.sighting import machine_name
 from driftline.checking.checker import Checker
@@ -50,14 +50,14 @@ def test_a_known_bug_becomes_a_report(file: str, target: str, checker: Checker, 
         failing = find_failing(f"{EXAMPLES / file}:program", store, checker, target=goal, options=CheckOptions())
         original = export_script(subject_of(store, checker, failing))
         assert original.valid, f"{original.reason}\n{original.text}"
-        reduction = reduce_failing(checker, store, failing, budget=120).reduction
+        reduction = reduce_failing(checker, store, failing, budget=900).reduction
         assert reduction.after.operators <= 3
         script = export_script(subject_of(store, checker, failing))
         assert script.valid, f"{script.reason}\n{script.text}"
         assert script.lines <= 25  # with the metadata, and the call of the compiler
         assert str(EXAMPLES) not in script.text
         if file in TO_BLAME:
-            cures = ablate_failing(checker, store, failing, budget=300, case=reduction.case).body["cures"]
+            cures = ablate_failing(checker, store, failing, budget=900, case=reduction.case).body["cures"]
             assert TO_BLAME[file] in cures[0]["title"]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.exporting import subject_of
-from driftline.campaign.failing import find_failing
+from driftline.campaign.explain.exporting import subject_of
+from driftline.campaign.explain.failing import find_failing
 from driftline.checking.checker import Checker
 from driftline.cli import run
 from driftline.report.export.script import export_script
@@ -35,6 +35,6 @@ def test_a_script_shows_what_eager_hides(
     assert run(f"check {tmp_path}/p.py:program --targets eager,aot_eager --store {store_folder}".split()) == 1
     capsys.readouterr()
     with Store.open(store_folder) as store:
-        exported = export_script(subject_of(store, checker, find_failing("aot_eager", store, checker)))
+        exported = export_script(subject_of(store, checker, find_failing("eager", store, checker)))
     assert exported.valid, exported.reason
     assert "without_onednn(lambda:" in exported.text

@@ -34,7 +34,8 @@ from driftline.report.export.subject import Subject
 from driftline.report.gather import compare
 from driftline.report.screen import Screen
 from driftline.report.scripts.calls import first_call
-from driftline.report.scripts.check import ShownFailure, check_for
+from driftline.report.scripts.check import check_for
+from driftline.report.scripts.failure import ShownFailure
 from driftline.report.scripts.recipe import Check, Recipe
 from driftline.report.scripts.recipe_onnx import onnx_recipe
 from driftline.report.scripts.recipe_torch import torch_results
@@ -55,7 +56,7 @@ NAMES = {
     "markup": "[bold]x[/] [/wrong] [link=http://evil]y[/link] :skull:",
     "format": "{} {0} {x.__class__} %s EXPECTED GOT function",
     "formula": '=cmd|"/C calc"!A0',
-    "long": "n" * 10_000,
+    "long": "n" * 2_000,
 }
 hostile = pytest.mark.parametrize("name", list(NAMES.values()), ids=list(NAMES))
 

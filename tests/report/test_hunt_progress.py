@@ -34,7 +34,7 @@ from driftline.store import Bug
 
 if "quiet" in sys.argv:
     be_quiet()
-bug = Bug("tvm-1", Fingerprint("tvm", "RUN", "wrong-value", "abs(float)"), Status.NEW, "", "", "")
+bug = Bug("tvm-1", Fingerprint("tvm", "RUN", "wrong-value", "abs(float)"), Status.NEW, "abs(NaN) returns 0", "", "")
 with HuntProgress(spent=7.0) as progress:
     if progress._live:
         progress._live.refresh()
@@ -88,7 +88,7 @@ def test_a_line_for_each_compiler() -> None:
     assert re.fullmatch(r"tvm +40 +\d+ +30 +2 +8 +0 +1 +10 min left", tvm), tvm
     assert any(re.fullmatch(r"onnxruntime +1200 +\d+ .* 0 +stopped", line) for line in lines)
     assert any(line.startswith("1240 programs, ") and "1 bug" in line for line in lines)
-    assert "new  tvm-1  wrong-value: abs(float)" in lines
+    assert "new  tvm-1  abs(NaN) returns 0" in lines
     assert "Nothing has run yet, after 7 s." in lines
     assert not any(line.startswith("0 programs") for line in lines)  # while compilers are imported
 

@@ -37,7 +37,7 @@ def test_bugs_are_kept_and_work_is_told_now_and_then(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.splitlines() == [
         "[0 s] tvm: listing its rules",
         "new  tvm-1  wrong-value: abs(float)",
-        "new  tvm-1  some-rule, another dtype: wrong-value",
+        "new  tvm-1  some-rule, another dtype: wrong-value: abs(float)",
         "driftline: tvm-2: It does not fail.",
     ]
 

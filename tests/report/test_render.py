@@ -13,8 +13,10 @@ import pytest
 
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Array, Arrays
+from driftline.diagnose.reduce.values import roughness
 from driftline.programs.literals import Literals
-from driftline.programs.onnx_text import model_text
+from driftline.programs.number_formulas import formulas
+from driftline.programs.onnx.text import model_text
 from driftline.report.scripts.render import render_script
 
 
@@ -53,6 +55,13 @@ ARRAYS = [
     np.float32(0.3).reshape(()),
     np.zeros((0, 4), np.int8),
     np.full((40, 40), np.float32(0.1)),
+    *(
+        formula.array((3, 7), dtype, seed=2)
+        for dtype in ("float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool")
+        for formula in formulas(dtype)
+    ),
+    np.where(np.arange(400).reshape(20, 20) == 7, np.nan, 1).astype(np.float32),
+    np.where(np.arange(400) == 399, -5, 0).astype(np.int16),
 ]
 
 
@@ -70,6 +79,24 @@ def test_brief_literals_are_as_people_write_them() -> None:
         .expression("x", np.float64(np.nan).reshape(()))
         .startswith("torch.tensor(torch.nan,")
     )
+
+
+def test_numbers_that_a_formula_gives_are_written_as_the_formula() -> None:
+    drawn = formulas("float32")[-1].array((64, 64), "float32", seed=3)
+    for flavour, before in (("numpy", ""), ("torch", "torch.from_numpy(")):
+        literals = Literals(flavour, 10**6, brief=True)
+        text = literals.expression("x", drawn)
+        assert text == f"{before}np.random.default_rng(3).standard_normal((64, 64), np.float32){')' * bool(before)}"
+        assert not literals.packed and literals.needs_numpy is (flavour == "torch")
+    changed = drawn.copy()
+    changed[63, 63] = np.nextafter(changed[63, 63], np.float32(9))
+    assert "unpack(" in Literals("numpy", 10**6).expression("x", changed)
+    assert roughness([drawn]) < roughness([changed])
+
+
+def test_text_among_constants_is_written_out() -> None:
+    words = np.array([["a", 'b"'], ["ä", ""]], dtype=object)
+    assert (_evaluate(Literals("numpy", 0, brief=True).expression("x", words)) == words).all()
 
 
 def _evaluate(text: str) -> Array:
@@ -180,7 +207,7 @@ def onnx_program(folder: Path) -> tuple[Program, Arrays]:
 
 def test_a_model_without_faithful_text_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, arrays = onnx_program(tmp_path)
-    monkeypatch.setattr("driftline.report.scripts.recipe_onnx.model_text", lambda model: ("", []))
+    monkeypatch.setattr("driftline.report.scripts.recipe_onnx.model_text", lambda model, detail: ("", []))
     script = render_script(program, arrays, "onnxruntime")
     assert "load_model_from_string" in script
     assert "got:" in run_script(script, tmp_path)

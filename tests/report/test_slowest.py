@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from driftline.campaign.hunt import hunt_so_far
+from driftline.campaign.hunt.result import hunt_so_far
 from driftline.report.gather import gather
 from driftline.report.html import render
 from driftline.report.hunts import hunt_json

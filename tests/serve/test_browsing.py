@@ -114,7 +114,7 @@ def test_the_page_of_a_bug_has_all_of_it(client: httpx.Client, filled: Path) -> 
         "Where it is wrong",
         '<svg class="plot',
         "Inputs of the failing sample",
-        "Who else was asked",
+        "Other compilers on the same program",
         "See it again",
         "as Python that runs by itself",
         "driftline replay",

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from serving import Serve, Served
 
 from driftline.causes import builtin
-from driftline.core.errors import StoreError
+from driftline.core.errors import DriftlineError
 from driftline.serve import records
 from driftline.serve.keeper import DONE, RUNNING, STOPPED, WAITING, JobKeeper
 from driftline.serve.orders import AuditOrder, CheckOrder, HuntOrder
@@ -232,7 +232,7 @@ def test_what_a_store_of_others_says_of_jobs_is_not_believed(tmp_path: Path) -> 
     assert not (tmp_path / "loaded").exists()
     (place / "jobs").rename(place / "moved")
     (place / "jobs").symlink_to(place / "moved")
-    with pytest.raises(StoreError, match="symbolic link"):
+    with pytest.raises(DriftlineError, match="symbolic link"):
         keeper.start(AuditOrder(60.0))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,10 @@ SHORT, LONG = 60_000, 300_000  # milliseconds that a busy machine may take for a
 WIDER = """() => [...document.querySelectorAll('*')].filter(
     e => !e.closest('.scroll, pre, svg, .skip, .hidden') && e.getBoundingClientRect().right > innerWidth + 1
 ).map(e => e.tagName + '.' + e.className)"""
+COUNT_MESSAGES = """window.messages = 0;
+window.EventSource = class extends EventSource {
+    constructor(address) { super(address); this.addEventListener("message", () => { window.messages += 1; }); }
+};"""
 PICTURE = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060000000050001"
     "a5f645400000000049454e44ae426082"
@@ -66,6 +70,7 @@ def window(browser: Any, server: Served) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.origin)
     window = context.new_page()
+    window.add_init_script(COUNT_MESSAGES)
     window.set_default_timeout(SHORT)
     window.goto(server.address)
     yield window
@@ -230,7 +235,9 @@ def test_without_javascript_all_is_there_but_copying(browser: Any, server: Serve
     context.close()
 
 
-def test_a_model_is_uploaded_watched_and_explained(page: Any, server: Served, tmp_path: Path) -> None:
+def test_a_model_is_uploaded_watched_and_explained(
+    page: Any, server: Served, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
     import onnx
     from onnx import TensorProto, helper
 
@@ -255,7 +262,11 @@ def test_a_model_is_uploaded_watched_and_explained(page: Any, server: Served, tm
     page.get_by_role("link", name=re.compile("^planted-wrong-shape-")).click()
     page.get_by_role("button", name="Explain").click()
     page.get_by_role("heading", name=re.compile("^Explain planted-wrong-shape-.* in 5 min")).wait_for()
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Stop").hover()
+    page.mouse.down()
+    seen = page.evaluate("messages")
+    eventually(lambda: page.evaluate("messages") > seen)  # the stream has more to show while the button is held
+    page.mouse.up()
     page.locator(".tag", has_text="stopped").wait_for(timeout=LONG)
     page.get_by_role("button", name="Remove from this list").click()
     page.get_by_role("heading", name="Jobs").wait_for()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.failing import find_bug_of_case
+from driftline.campaign.explain.failing import find_bug_of_case
 from driftline.cli import run
 from driftline.core.errors import DriftlineError
 from driftline.core.verdict import Fingerprint

@@ -255,7 +255,7 @@ def test_an_object_that_cannot_be_read_is_told(
     def forbidden(path: Path) -> str:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("driftline.store.objects.file_digest", forbidden)
+    monkeypatch.setattr("driftline.store.objects.digest_of", forbidden)
     assert run(["store", "merge", str(tmp_path / "a"), "--into", str(tmp_path / "d")]) == 1
     assert "cannot be read (Permission denied); it is skipped" in capsys.readouterr().err
 

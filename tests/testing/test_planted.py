@@ -96,7 +96,7 @@ def test_a_crash_is_placed_in_its_stage(checker: Checker, stage: str, expected: 
 
 
 def test_hang_is_a_time_out(checker: Checker) -> None:
-    result = check(checker, suite_text("torch_zero_d"), "planted-hang", timeout=2.0)
+    result = check(checker, suite_text("torch_zero_d"), "planted-hang", timeout=4.0)
     assert result.verdict.kind is Kind.TIMEOUT
 
 
@@ -129,7 +129,9 @@ def test_gradients_of_a_wrong_operator_are_wrong_too(checker: Checker) -> None:
 
 
 def test_the_names_are_those_of_the_plugin() -> None:
-    assert sorted(PLANTED) == sorted(name for name in BACKENDS if name.startswith("planted-"))
+    file = BACKENDS.get(PLANTED[0]).__module__  # other tests register backends with such names, too
+    registered = [name for name in BACKENDS if name.startswith("planted-")]
+    assert sorted(PLANTED) == sorted(name for name in registered if BACKENDS.get(name).__module__ == file)
     assert all(BACKENDS.get(name).name == name for name in PLANTED)
 
 

@@ -14,22 +14,9 @@ from driftline.backends.base import Compiled
 from driftline.core.errors import chain
 from driftline.core.execution import Stage
 from driftline.core.tensors import Arrays
-from driftline.programs.captured import Captured, capture, read_captured
+from driftline.programs.captured import EXPORT_REJECTIONS, Captured, capture, read_captured
 from driftline.programs.live import is_tensor
 from driftline.programs.opened import OpenedProgram
-
-# What torch.export raises when a program is outside of what it can capture.
-_REJECTIONS = (
-    "UserError",
-    "Unsupported",
-    "GuardOnDataDependentSymNode",
-    "PendingUnbackedSymbolNotFound",
-    "DataDependentOutputException",
-    "DynamicOutputShapeException",
-    "UnsupportedOperatorException",
-    "UnsupportedFakeTensorException",
-    "UncapturedHigherOrderOpError",
-)
 
 
 class FlatNames(Protocol):
@@ -70,4 +57,4 @@ def export(program: OpenedProgram) -> Captured:
 
 def is_export_rejection(error: BaseException) -> bool:
     """Does torch.export, or a cause it names, say that the program cannot be captured?"""
-    return any(type(one).__name__ in _REJECTIONS for one in chain(error))
+    return any(type(one).__name__ in EXPORT_REJECTIONS for one in chain(error))

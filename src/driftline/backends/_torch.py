@@ -24,6 +24,7 @@ from driftline.programs.opened import OpenedProgram
 _PARAMETERS = "named_parameters"
 
 # What libraries of torch say of programs that are not for them.
+_MISSING = re.compile(r"module 'torch[\w.]*' has no attribute")
 _DECLINED = re.compile("cudnn RNN backward can only be called in training mode")
 
 
@@ -36,6 +37,7 @@ class TorchBackend(Backend):
     extra = "torch"
     tracker = PYTORCH
     family = "eager"
+    kernels = "eager"
     gradients = True
     mutates = True
 
@@ -59,7 +61,13 @@ class TorchBackend(Backend):
         return tuple(device for device in self.devices if device == "cpu" or torch.cuda.is_available())
 
     def is_rejection(self, error: BaseException) -> bool:
-        return super().is_rejection(error) or bool(_DECLINED.search(str(error)))
+        return super().is_rejection(error) or is_missing_here(error) or bool(_DECLINED.search(str(error)))
+
+
+def is_missing_here(error: BaseException) -> bool:
+    """Does a program call a function that this release of torch does not have? Where it is run, the reference has it:
+    a program of a newer release says nothing about an older one."""
+    return isinstance(error, AttributeError) and bool(_MISSING.match(str(error)))
 
 
 def placed(function: Callable[..., Any], options: Options) -> tuple[Callable[..., Any], str]:
@@ -265,6 +273,7 @@ def flatten_outputs(result: Any) -> Arrays:
 def cotangents(result: Any, seed: int) -> list[tuple[Any, Any]]:
     """The differentiable outputs, each with its fixed random weights, the same for every target."""
     import torch
+    from torch.utils._python_dispatch import _disable_current_modes
 
     leaves = [
         leaf
@@ -272,8 +281,11 @@ def cotangents(result: Any, seed: int) -> list[tuple[Any, Any]]:
         if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.is_floating_point()
     ]
     generator = torch.Generator().manual_seed(seed)
-    drawn = [torch.empty(leaf.shape, dtype=torch.float64).uniform_(0.5, 1.5, generator=generator) for leaf in leaves]
-    return [(leaf, values.to(leaf.device, leaf.dtype)) for values, leaf in zip(drawn, leaves, strict=True)]
+    with _disable_current_modes():  # whatever records the program must not take these draws for its own
+        drawn = [
+            torch.empty(leaf.shape, dtype=torch.float64).uniform_(0.5, 1.5, generator=generator) for leaf in leaves
+        ]
+        return [(leaf, values.to(leaf.device, leaf.dtype)) for values, leaf in zip(drawn, leaves, strict=True)]
 
 
 def backward(weighted: Sequence[tuple[Any, Any]]) -> None:

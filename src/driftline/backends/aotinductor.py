@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from driftline.backends._export import export, flat_runner, is_export_rejection
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import BOOLEAN, Compiled, Option, Options
+from driftline.backends.inductor_cache import begin_anew
 from driftline.backends.inductor_options import inductor_config, inductor_settings_text
 from driftline.backends.inductor_settings import (
     SETTINGS,
@@ -37,6 +38,7 @@ class AotInductor(TorchBackend):
     preset = "all"
     family = "inductor"
     captures = True
+    keeps_code = True
     rungs = ("eager", "aot_eager", "aot_eager_decomp", "inductor")
     not_hunted = "it compiles like inductor, and takes half a minute for each program"
     gradients = False
@@ -55,6 +57,9 @@ class AotInductor(TorchBackend):
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
         check_config_names(self.name, self.options, self.own_settings(options), target)
+
+    def begin_anew(self) -> None:
+        begin_anew()
 
     def check_settings(self, settings: Options) -> None:
         check_settings_here(settings)

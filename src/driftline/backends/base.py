@@ -142,6 +142,8 @@ class Backend:
     renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
     threads: ClassVar[bool] = False  # several threads may call one compiled program at the same time
     sizes: ClassVar[bool] = True  # a compiled program runs at other sizes of its inputs, where it has open ones
+    keeps_code: ClassVar[bool] = False  # on disk, for later processes
+    kernels: ClassVar[str] = ""  # the backend whose kernels compute what this one does not compile
     captures: ClassVar[bool] = False  # starts from the graph of torch.export, which such targets can share
     batch: ClassVar[int] = 20  # how many programs a hunt gives it at a time: some seconds of work
     together: ClassVar[int] = 1  # how many programs `compile_together` takes at best
@@ -304,6 +306,9 @@ class Backend:
         """Is the GPU still at the service of this process? Errors of some kinds end that, for every later program; one
         that cannot tell is started anew."""
         return False
+
+    def begin_anew(self) -> None:
+        """Forget what this process remembers of code that is kept on disk: the folders for it are empty ones now."""
 
     def probe(self) -> Availability:
         """Really import the compiler and look."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 
 from driftline.backends._dynamo import compile_together_with_dynamo, compile_with_dynamo, source_file
@@ -22,6 +21,7 @@ from driftline.backends.base import (
     PassTrials,
     Unsupported,
 )
+from driftline.backends.inductor_cache import begin_anew, build_again_what_was_cut, in_sound_cache, share_headers
 from driftline.backends.inductor_options import inductor_config, inductor_settings_text
 from driftline.backends.inductor_order import LOOPS_SIDE_BY_SIDE
 from driftline.backends.inductor_settings import (
@@ -46,6 +46,7 @@ from driftline.programs.opened import OpenedProgram
 class Inductor(TorchBackend):
     name = "inductor"
     start_seconds = 7.3
+    keeps_code = True
     family = "inductor"
     threads = True
     devices = ("cpu", "cuda")
@@ -116,12 +117,16 @@ class Inductor(TorchBackend):
 
         from driftline.backends.inductor_rules.registry import registered
 
-        _keep_headers()
+        share_headers()
+        build_again_what_was_cut()
         registered()  # hunts ask which rules fire; before the first compilation, to see with what they are registered
         # The first compilation in a process takes seconds too; paid here, every forked worker is spared it.
         with torch.no_grad():
-            torch.compile(lambda x: (x.sin() + 1).sum(-1))(torch.ones(2, 8))
+            in_sound_cache(lambda: torch.compile(lambda x: (x.sin() + 1).sum(-1))(torch.ones(2, 8)))
         torch._dynamo.reset()
+
+    def begin_anew(self) -> None:
+        begin_anew()
 
     def probe(self) -> Availability:
         """Import torch and look for the C++ compiler, without compiling anything."""
@@ -269,14 +274,3 @@ def _forbidding(options: Options) -> Iterator[None]:
 
 def _settings(options: Options) -> tuple[dict[str, object], bool | None]:
     return inductor_config(options), BOOLEAN_VALUES.get(options.get("dynamic", ""))
-
-
-def _keep_headers() -> None:
-    """Keep precompiled C++ headers in the cache. Inductor puts them into the temporary folder, which costs half a
-    minute in each run."""
-    from torch._inductor import codecache
-
-    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    if cache and hasattr(codecache, "_HEADER_DIR"):
-        codecache._HEADER_DIR = os.path.join(cache, "precompiled_headers")
-        codecache._HEADER_LOCK_DIR = os.path.join(cache, "precompiled_headers", "locks")

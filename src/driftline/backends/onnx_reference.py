@@ -14,7 +14,7 @@ from driftline.backends.base import Backend, Compiled, Options
 from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
 from driftline.core.tracker import Tracker
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
 # "There is no implementation", in the evaluator's own words.

@@ -40,7 +40,7 @@ from driftline.core.target import listed
 from driftline.core.tensors import Array, Arrays, numpy_dtype
 from driftline.core.text import did_you_mean
 from driftline.core.tracker import Tracker
-from driftline.programs.onnx_signature import graph_signature
+from driftline.programs.onnx.signature import graph_signature
 from driftline.programs.opened import OpenedProgram
 
 _LEVELS = {
@@ -104,7 +104,8 @@ _REJECTIONS = re.compile(
     r"is under development and support for this is limited|ONNX Runtime only \*guarantees\* support|"
     r"Type Error: Type 'tensor\(\w+\)' of (input|output) parameter|is not a registered function/op|"
     r"No Op registered for|Error Unrecognized attribute|No opset import for domain|"
-    r"not supported|Unsupported|does not support|only supports|Integer (modulo|division) by zero"
+    r"not supported|Unsupported|does not support|only supports|Integer (modulo|division) by zero|"
+    r"Numpy_type \d+ can't be converted to MLDataType"  # complex numbers
 )
 
 

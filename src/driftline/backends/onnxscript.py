@@ -31,8 +31,8 @@ from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Arrays
 from driftline.core.tracker import Tracker
-from driftline.programs.onnx_evaluator import make_evaluator
-from driftline.programs.onnx_signature import graph_signature
+from driftline.programs.onnx.evaluator import make_evaluator
+from driftline.programs.onnx.signature import graph_signature
 from driftline.programs.opened import OpenedProgram
 
 _ANONYMOUS = re.compile(r"anonymous:\d+")

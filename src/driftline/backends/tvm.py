@@ -54,7 +54,8 @@ from driftline.programs.opened import OpenedProgram
 _REJECTIONS = re.compile(
     "not supported|not yet supported|currently supported|unsupported|not implemented|must be a constant|"
     "cannot handle ShapeExpr|requires the input new shape to be Shape|Missing outputs during conversion|"
-    "only applies to float|only support |param datatype should be one of"
+    "only applies to float|only support |param datatype should be one of|unknown dtype `|"
+    r"must be \d+ for Relax frontend"
 )
 
 _TRACKER = Tracker(
@@ -388,5 +389,7 @@ def _skipping(names: frozenset[str]) -> Any:
 
 
 def _to_array(value: Any) -> Array:
-    """What a model computes from shapes alone comes back as a tuple of integers, not as a tensor."""
-    return value.numpy() if hasattr(value, "numpy") else np.array(tuple(value), np.int64)
+    """Return a result as an array: what a model computes from shapes alone is an integer or a tuple of integers."""
+    if hasattr(value, "numpy"):
+        return value.numpy()  # type: ignore[no-any-return]
+    return np.array(value if isinstance(value, int) else tuple(value), np.int64)

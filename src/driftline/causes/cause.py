@@ -20,9 +20,10 @@ PLAIN_REGIONS = (Region.ALL, Region.SCATTERED)
 
 @dataclass(frozen=True, order=True)
 class Question:
-    """Something to try on the failing case: does it pass with an option, in a dtype, without a class of inputs?"""
+    """Something to try on the failing case: does it pass with an option, in a dtype, without a class of inputs, or with
+    a setting of its operators (see `settings`) unset?"""
 
-    what: str  # with, in, without
+    what: str  # with, in, without, unset
     value: str
 
     def __str__(self) -> str:
@@ -36,10 +37,14 @@ class Experiment:
     passes_with: str = ""  # an option of the target, as in optimization=off
     passes_in: str = ""  # a dtype
     passes_without: str = ""  # an InputClass
+    passes_unset: str = ""  # an attribute or optional input
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        asked = (("with", self.passes_with), ("in", self.passes_in), ("without", self.passes_without))
+        asked = (
+            ("with", self.passes_with), ("in", self.passes_in), ("without", self.passes_without),
+            ("unset", self.passes_unset),
+        )  # fmt: skip
         return tuple(Question(what, value) for what, value in asked if value)
 
 
@@ -83,6 +88,7 @@ class Cause:
     off_by: tuple[Number, ...] = ()  # the least and the largest distance of what came from what is expected
     empty: bool = False  # an input has no elements
     later_call: bool = False  # the first call of the compiled program is right
+    settings: tuple[str, ...] = ()  # attributes and optional inputs that the failing program has, all of them
     regions: tuple[Region, ...] = ()
     got: tuple[Number, ...] = ()
     expected: tuple[Number, ...] = ()
@@ -116,11 +122,14 @@ class Cause:
             or self.off_by
             or self.empty
             or self.later_call
+            or self.settings
             or self.got
+            or self.expected
             or self.needs
             or self.policies
             or self.experiment.passes_with
             or self.experiment.passes_without
+            or self.experiment.passes_unset
             or self._fails_in_wider_types_only
             or (self.faults and not set(self.faults) & set(PLAIN_FAULTS))
             or (self.regions and not set(self.regions) & set(PLAIN_REGIONS))
@@ -139,7 +148,7 @@ class Cause:
             ("machines", self.machines), ("options", tuple(f"{key}={value}" for key, value in self.options)),
             ("faults", self.faults), ("narrower", self.narrower), ("rounded_to", self.rounded_to),
             ("off_by", self.off_by), ("empty", "an input has no elements" if self.empty else ""),
-            ("later_call", "the first call is right" if self.later_call else ""),
+            ("later_call", "the first call is right" if self.later_call else ""), ("settings", self.settings),
             ("regions", self.regions), ("got", self.got),
             ("expected", self.expected), ("policies", self.policies), ("exception", self.exception),
             ("message", self.message), ("signal", self.signal), ("tried on the case", self.questions),

@@ -17,10 +17,15 @@ import re
 from collections.abc import Callable
 
 from driftline.causes.cause import Cause
+from driftline.causes.names import plain_names
 from driftline.causes.sighting import GLUE, Sighting
 from driftline.core.evidence import Element, Evidence, Number
 
 SPACINGS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # binary digits of a number
+INTEGERS = {
+    **{f"int{bits}": range(-(1 << (bits - 1)), 1 << (bits - 1)) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": range(1 << bits) for bits in (8, 16, 32, 64)},
+}
 _ROUNDINGS = 4  # steps: several operations, each of which rounds
 _SAME = 1e-6  # relative: numbers in files are written with fewer digits
 
@@ -77,15 +82,16 @@ def _what(cause: Cause, seen: Sighting) -> str:
 
 def _covered(cause: Cause, operators: frozenset[str]) -> bool:
     """Is every operator in a set of the cause that is there as a whole?"""
-    at_work = [together for together in cause.operators if together <= operators]
-    return bool(at_work) and operators - GLUE <= frozenset().union(*at_work)
+    named, seen = [plain_names(together) for together in cause.operators], plain_names(operators)
+    at_work = [together for together in named if together <= seen]
+    return bool(at_work) and seen - GLUE <= frozenset().union(*at_work)
 
 
 def _evidence(cause: Cause, seen: Sighting) -> str:
     found = seen.evidence
     if cause.faults and (not found.faults or not set(found.faults) <= set(cause.faults)):
         return f"faults {', '.join(cause.faults)}: it has {', '.join(found.faults) or 'none'}"
-    if cause.narrower and found.narrower != cause.narrower:
+    if cause.narrower and not _stays_in(found, cause.narrower):
         return f"narrower {cause.narrower}: it is {found.narrower or 'nothing'}"
     if cause.rounded_to and not _all(found, lambda one: _is_rounding(one, cause.rounded_to)):
         return f"rounded_to {cause.rounded_to}: what came is not what is expected in that type"
@@ -95,6 +101,8 @@ def _evidence(cause: Cause, seen: Sighting) -> str:
         return "empty: no input is, as far as is known"
     if cause.later_call and not seen.later_call:
         return "later_call: it fails in its first call, as far as is known"
+    if not seen.settings.issuperset(cause.settings):
+        return f"settings {', '.join(cause.settings)}: it has {', '.join(sorted(seen.settings)) or 'none listed'}"
     if cause.regions and not set(found.regions) & set(cause.regions):
         return f"regions {', '.join(cause.regions)}: it has {', '.join(found.regions) or 'none'}"
     for name, wanted in (("got", cause.got), ("expected", cause.expected)):
@@ -114,6 +122,19 @@ def _evidence(cause: Cause, seen: Sighting) -> str:
 def _all(found: Evidence, holds: Callable[[Element], bool]) -> bool:
     """Is something measured of the worst elements, and does it hold of each?"""
     return bool(found.worst) and all(map(holds, found.worst))
+
+
+def _stays_in(found: Evidence, dtype: str) -> bool:
+    """True if all that came are numbers of a narrower type, and what is expected is not. The evidence names the type
+    only where numbers were clamped or wrapped; `abs(wrap(x))` is neither."""
+    if found.narrower:
+        return found.narrower == dtype
+    limits = INTEGERS.get(dtype, range(0))
+    return _all(found, lambda one: _is_in(limits, one.got) and not _is_in(limits, one.expected))
+
+
+def _is_in(limits: range, number: Number) -> bool:
+    return math.isfinite(number) and number == int(number) and int(number) in limits
 
 
 def _is_rounding(one: Element, dtype: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from driftline.causes.cause import OF_VALUES, Cause, Experiment, Neighbour, Witness
 from driftline.causes.match import SPACINGS
+from driftline.causes.names import known_names
 from driftline.causes.sighting import machine_name
 from driftline.core.errors import DriftlineError
 from driftline.core.evidence import Fault, InputClass, Number, Region, number
@@ -56,7 +57,8 @@ class _Reader:
             "machines": self._texts, "kinds": self._of(KINDS), "stages": self._of(map(str, Stage)),
             "operators": self._texts, "dtypes": self._of(DTYPES), "faults": self._of(Fault),
             "narrower": self._one_of(DTYPES), "rounded_to": self._one_of(SPACINGS), "off_by": self._range,
-            "empty": self._flag, "later_call": self._flag, "regions": self._of(Region), "got": self._numbers,
+            "empty": self._flag, "later_call": self._flag, "settings": self._settings,
+            "regions": self._of(Region), "got": self._numbers,
             "expected": self._numbers, "needs": self._of(InputClass), "policies": self._of(POLICIES),
             "exception": self._text, "message": self._pattern, "signal": self._text, "options": self._options,
             "experiment": self._experiment, "reported": self._text, "debatable": self._text,
@@ -111,8 +113,8 @@ class _Reader:
         if kinds & set(OF_VALUES) and not cause.telling:
             raise self._wrong(
                 "it would explain any wrong number there; say what is special about this one: faults without"
-                " finite-value, narrower, rounded_to, off_by, empty, later_call, got, regions (tail-of-axis,"
-                " head-of-axis, whole-slices), needs, policies, or"
+                " finite-value, narrower, rounded_to, off_by, empty, later_call, settings, got, expected, regions"
+                " (tail-of-axis, head-of-axis, whole-slices), needs, policies, or"
                 " an experiment that passes_with an option, passes_without a class of inputs, or, of float64, passes_in"
                 " float32"
             )
@@ -157,6 +159,13 @@ class _Reader:
         if not good:
             raise self._wrong(f"{key} must be a list of numbers, as in {key} = [0, -1.5, nan, inf]")
         return tuple(number(one) for one in value)
+
+    def _settings(self, key: str, value: Any) -> tuple[str, ...]:
+        found = self._texts(key, value)
+        for one in found:
+            if not re.fullmatch(r"[A-Za-z]\w*(=[^\s=]+)?", one):
+                raise self._wrong(f"{key}: {one!r} is not a setting of an operator, as in ceil_mode=1, rank=3 or P")
+        return found
 
     def _range(self, key: str, value: Any) -> tuple[Number, ...]:
         found = self._numbers(key, value)
@@ -203,13 +212,25 @@ class _Reader:
         return text
 
     def _together(self, name: str) -> frozenset[str]:
-        found = spelled_alike(part.strip() for part in name.split("+"))
-        if len(found) != len({part.strip() for part in name.split("+")}):
+        parts = {part.strip() for part in name.split("+")}
+        found = spelled_alike(parts)
+        if len(found) != len(parts):
             raise self._wrong(
                 f"operators: {name!r} is not the name of an operator, as in Abs or torch's abs; join operators that"
                 " must be there together with '+'"
             )
+        for part in parts:
+            self._require_operator(part)
         return found
+
+    def _require_operator(self, name: str) -> None:
+        """Refuse a name that no sighting can have. Names of other libraries, as in my_lib::op, are not looked up."""
+        if "::" not in name and not spelled_alike([name]) <= known_names().keys():
+            hint = did_you_mean(name, known_names().values())
+            raise self._wrong(
+                f"operators: there is no operator {name!r} in ONNX, torch, TensorFlow, JAX or Driftline's table.{hint}"
+                " Write library::name for an operator of another library"
+            )
 
     def _options(self, key: str, value: Any) -> tuple[tuple[str, str], ...]:
         return tuple(self._option(key, one) for one in self._texts(key, value))
@@ -223,7 +244,7 @@ class _Reader:
     def _experiment(self, key: str, value: Any) -> Experiment:
         if not isinstance(value, dict) or not value:
             raise self._wrong(f'{key} must be a table, as in {key} = {{ passes_with = "opt=off" }}')
-        known = ("passes_with", "passes_in", "passes_without")
+        known = ("passes_with", "passes_in", "passes_without", "passes_unset")
         told: dict[str, str] = {}
         for name, given in value.items():
             if name not in known:

@@ -35,6 +35,7 @@ class Sighting:
     answers: Mapping[Question, bool] = field(default_factory=dict)
     empty: bool = False  # an input of the failing program has no elements
     later_call: bool = False  # the first call of the compiled program is right
+    settings: frozenset[str] = frozenset()  # of its operators, in the words of programs/settings.py
 
     def passes(self, question: Question) -> bool | None:
         """The answer to a question; `None`: it was not asked."""
@@ -50,6 +51,7 @@ class Sighting:
             "dtypes": sorted(self.dtypes),
             **({"empty": True} if self.empty else {}),
             **({"later_call": True} if self.later_call else {}),
+            **({"settings": sorted(self.settings)} if self.settings else {}),
             "answers": [
                 {"passes": one.what, "value": one.value, "answer": said} for one, said in sorted(self.answers.items())
             ],

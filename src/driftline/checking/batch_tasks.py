@@ -64,6 +64,8 @@ from driftline.oracle.reference import REFERENCES, measure_spread, measure_stora
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.local import LocalShadow
 from driftline.oracle.shadow.task import FRONT_ENDS
+from driftline.programs.onnx.file import model_from
+from driftline.programs.onnx.valid import fault_at_opset
 from driftline.programs.opened import OpenedProgram
 from driftline.programs.source import live_from_source
 
@@ -116,6 +118,7 @@ def prepare(request: PrepareRequest, context: Context) -> PreparedBatch:
 def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf: Shelf) -> Prepared:
     try:
         made = _make(item, batch)
+        _require_valid(made)
         program = write_program(made, path, f"{item.generator}:{item.arm}#{item.number}")
     except NoProgram as reason:
         return NothingMade(str(reason), reason.name)
@@ -167,6 +170,12 @@ def _make(item: ProgramRequest, batch: PrepareRequest) -> Blueprint:
     if made.sizes and made.graph and not batch.sizes:
         return blueprint(replace(made.graph, varying=0), batch.form)
     return made
+
+
+def _require_valid(made: Blueprint) -> None:
+    """A change of a model, or a part of one, may not be valid at its opset: what compilers do with it says nothing."""
+    if isinstance(made.content, bytes) and (fault := fault_at_opset(model_from(made.content))):
+        raise NoProgram(fault)
 
 
 def write_program(made: Blueprint, path: Path, name: str) -> Program:
@@ -307,7 +316,7 @@ def judge_sample(
     except NoExactReference as reason:
         return Verdict(Judgement.INCONCLUSIVE, f"no exact reference: {first_line(str(reason), 150)}")
     sample = ReferenceSample(native=native, exact=exact, shadow=shadow.ask, sparing=True, inputs=arrays)
-    execution, reference = _finished(got), Reference((sample,))
+    execution, reference = _finished(got), Reference((sample,), random=shadow.draws)
     verdict = judge(execution, reference, trait)
     return _explained(verdict, execution, reference, trait, batch.on_gpu) if batch.explain else verdict
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import shutil
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
@@ -23,6 +21,7 @@ from driftline.backends.base import Backend
 from driftline.checking.accept import accepted_for, as_accepted
 from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared, fitting
+from driftline.checking.kernels import in_place_of, same_failure
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.checking.pace import cheap_first
 from driftline.checking.reference_sources import (
@@ -37,20 +36,24 @@ from driftline.checking.refusals import Refusals, plain_form
 from driftline.checking.repeated import RepeatedCalls, SeenIn
 from driftline.checking.room import jobs_for
 from driftline.checking.shadow_cache import ShadowCache
+from driftline.checking.unwritten import as_unwritten, follows_memory
 from driftline.checking.written import write_case
+from driftline.core import compiler_caches
 from driftline.core.case import Case, Deployed, Inputs
 from driftline.core.case_files import CaseFiles
-from driftline.core.errors import InternalError, TooLarge
+from driftline.core.errors import DamagedFile, InternalError, TooLarge
 from driftline.core.evidence import Evidence
 from driftline.core.execution import Execution, Failure, Outcome, Stage
+from driftline.core.handover import handed, remove_folder
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.task import Answer, Request, Task
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
-from driftline.core.text import tail
+from driftline.core.text import shortened, tail
 from driftline.core.verdict import Judgement, Kind, Verdict
+from driftline.execute.new_memory import OTHER, USUAL
 from driftline.execute.pool import Pool, TaskReport, WorkerKind, WorkerStartError
-from driftline.execute.requests import ENDED, RUN, Ran, RunRequest
+from driftline.execute.requests import EMPTY_CACHES, ENDED, RUN, EmptyCachesRequest, Ran, RunRequest
 from driftline.inputs.room import room_for_results
 from driftline.inputs.similar import similar_inputs
 from driftline.oracle.arithmetic import declared, effective, with_subnormals_as_zero
@@ -61,9 +64,9 @@ from driftline.oracle.reference import COMPUTE, ReferenceRequest, SampleFiles
 from driftline.oracle.rule import ShadowAnswer
 from driftline.oracle.shadow.task import PLAY, ShadowRequest
 from driftline.programs.convert import accepts_directly, find_converter
-from driftline.programs.onnx_parameters import FIND_PARAMETERS, ParametersRequest
+from driftline.programs.onnx.parameters import FIND_PARAMETERS, ParametersRequest
+from driftline.programs.onnx.valid import FIND_FAULT, ValidityRequest
 
-CONFIRMATIONS = 1
 FLAKY_RUNS = 4
 OUR_TIMEOUT = 120.0  # seconds, at least, for a reference or a shadow
 FRESH_INPUTS = 3
@@ -74,6 +77,7 @@ _OF_RESULTS = (
     Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS, Kind.WRONG_ZERO_SIGN, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE,
     Kind.WRONG_STRUCTURE,
 )  # fmt: skip
+OF_KEPT_CODE = (Kind.ERROR, Kind.CRASH)  # what a damaged entry of a compiler's cache ends in
 SAME_SIZE = 16.0  # errors within this factor of each other may have the same cause
 
 
@@ -84,11 +88,15 @@ class TargetResult:
     target: Target
     execution: Execution
     verdict: Verdict
-    blame: str = ""  # the converter, when it is at fault
+    blame: str = ""  # the converter, or the backend whose kernels were called, when that is at fault
     failed_runs: tuple[int, int] = (0, 0)  # how often it failed, of how many runs
     internal_error: str = ""
     effect: Effect | None = None  # what it does to the highest scores, where there are any
     seen_in: SeenIn | None = None  # where a further call of the program fails: the case that shows it
+    culprit: TargetResult | None = None  # the row of the backend whose kernels are wrong in the same way
+
+    def __repr__(self) -> str:
+        return f"<TargetResult {self.target}: {repr(self.verdict)[1:-1].removeprefix('Verdict ')}>"
 
     @property
     def flaky(self) -> bool:
@@ -118,6 +126,11 @@ class CheckOutcome:
     reference: Reference
     results: tuple[TargetResult, ...]
     skipped: tuple[Skipped, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        rows = [f"{row.target} {row.verdict.judgement}" for row in self.results]
+        rows += [f"{row.target} skipped" for row in self.skipped]
+        return f"<CheckOutcome {self.case.runs.name}: {shortened(rows, '; ')}>"
 
 
 Progress = Callable[[Target, TargetResult | Skipped | None], None]
@@ -156,6 +169,8 @@ class Checker:
             if isinstance(result, TargetResult):
                 seen = result.seen_in or SeenIn(case, reference)
                 result = review(seen.case, result, seen.reference)
+                if result.culprit:
+                    result = replace(result, culprit=review(seen.case, result.culprit, seen.reference))
             progress(target, result)
             return result
 
@@ -197,9 +212,15 @@ class Checker:
             if verdict.kind is Kind.BIAS and case.program.inputs and not self._drifts_elsewhere(case, target):
                 told = "on these inputs the errors drift, on fresh ones they do not: chance cannot be ruled out"
                 return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
+            if fault := self._fault_of_model(case.runs):
+                return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, fault))
             if doubt := self._disputed(case, target, execution, reference, verdict):
                 return TargetResult(target, execution, doubt)
-            failed, runs = self._confirm(case, target, reference, verdict)
+            if vanished := self._without_kept_code(case, target, reference, verdict):
+                return vanished
+            verdict, failed, runs = self._confirm(case, target, execution, reference, verdict)
+            if culprit := self._wrong_kernels(case, target, execution, reference, verdict):
+                return TargetResult(target, execution, verdict, culprit.target.backend, (failed, runs), culprit=culprit)
             blame = self._blame(case, target, execution, reference, verdict) if failed else ""
             return TargetResult(target, execution, verdict, blame, (failed, runs))
         except WorkerStartError as error:
@@ -242,18 +263,24 @@ class Checker:
             tolerance=parse_oracle(case.options.oracle),
         )
 
-    def _confirm(self, case: Case, target: Target, reference: Reference, first: Verdict) -> tuple[int, int]:
-        """Run again in fresh processes: how often does it fail in the same way, of how many runs?"""
+    def _confirm(
+        self, case: Case, target: Target, execution: Execution, reference: Reference, first: Verdict
+    ) -> tuple[Verdict, int, int]:
+        """Run again in fresh processes: what does fail, how often in the same way, and of how many runs? In the second
+        run new memory holds something else, and in a third one the same as at first where that made a difference."""
         failed, runs = 1, 1
         if first.kind is Kind.BIAS and case.program.inputs:
-            return 2, 2  # it was seen on fresh inputs already
-        for _ in range(CONFIRMATIONS):
-            failed += self._fails_again(case, target, reference, first)
-            runs += 1
+            return first, 2, 2  # it was seen on fresh inputs already
+        other = self.execute(case, target, fresh=True, fill=OTHER)
+        if follows_memory(first, reference, [execution], other):
+            again = self.execute(case, target, fresh=True)
+            if follows_memory(first, reference, [execution, again], other):
+                return as_unwritten(first), 3, 3
+        failed, runs = 1 + self._fails_alike(case, target, other, reference, first), 2
         while failed < runs < FLAKY_RUNS:
             failed += self._fails_again(case, target, reference, first)
             runs += 1
-        return failed, runs
+        return first, failed, runs
 
     def _drifts_elsewhere(self, case: Case, target: Target) -> bool:
         """A drift is a matter of statistics: it has to show on fresh inputs too, all of them together."""
@@ -263,6 +290,16 @@ class Checker:
         fresh = replace(case, samples=fitting(case.deployed, made) if case.deployed else made)
         verdict = self.judge(case, target, self.execute(fresh, target, fresh=True), self.reference(fresh))
         return verdict.judgement is Judgement.FAIL
+
+    def _fault_of_model(self, program: Program) -> str:
+        """Why an ONNX model is not valid at its opset: then no compiler is blamed for what it does with the model."""
+        if program.form != "onnx":
+            return ""
+        with contextlib.suppress(WorkerStartError):  # nobody can tell
+            return self.pool.ask(
+                worker_for_framework("onnx"), FIND_FAULT, ValidityRequest(program.path.resolve())
+            ).fault
+        return ""
 
     def _disputed(
         self, case: Case, target: Target, execution: Execution, reference: Reference, verdict: Verdict
@@ -306,8 +343,54 @@ class Checker:
                 return False
         return True
 
+    def _without_kept_code(
+        self, case: Case, target: Target, reference: Reference, first: Verdict
+    ) -> TargetResult | None:
+        """The row of a target that fails with the code that its compiler keeps on disk, each time, and not without:
+        a damaged entry, which is removed."""
+        if first.kind not in OF_KEPT_CODE or not resolve(target).keeps_code:
+            return None
+        execution = self.execute(case, target, anew=True)
+        verdict = self.judge(case, target, execution, reference)
+        if verdict.judgement is not Judgement.PASS or not self._fails_again(case, target, reference, first):
+            return None
+        removed = self._empty_caches(case, target, damaged_alone=True)
+        if not removed or self._fails_again(case, target, reference, first):
+            self._empty_caches(case, target, damaged_alone=False)
+        told = f"{verdict.reason}; an error vanished with an empty cache: a damaged cache entry was removed"
+        return TargetResult(target, execution, replace(verdict, reason=told))
+
+    def _empty_caches(self, case: Case, target: Target, *, damaged_alone: bool) -> int:
+        """Delete code that compilers keep on disk, in a worker, as the parent never touches files that workers may
+        replace. Returns how many entries there were."""
+        lasting = [compiler_caches.lasting_caches()]
+        removed = (compiler_caches.remove_damaged if damaged_alone else compiler_caches.remove_all)(lasting)
+        worker = worker_for_target(resolve(target), target, case.options.plugins)
+        answer = self.pool.run(worker, EMPTY_CACHES, EmptyCachesRequest(damaged_alone)).answer
+        return removed + (answer.removed if answer else 0)
+
+    def _wrong_kernels(
+        self, case: Case, target: Target, execution: Execution, reference: Reference, first: Verdict
+    ) -> TargetResult | None:
+        """The row of the backend whose kernels a target calls, where these are wrong in the same way."""
+        name = resolve(target).kernels
+        if not name or name == target.backend or execution.stage is not Stage.RUN or case.deployed:
+            return None
+        options = tuple((key, value) for key, value in target.options if key == "device")
+        row = self._check_target(case, Target(name, target.version, options), reference)
+        if not isinstance(row, TargetResult) or not same_failure(first, execution, row.verdict, row.execution):
+            return None
+        apart = execution.outcome is Outcome.OK and self.judge(
+            case, target, execution, in_place_of(reference, row.execution)
+        )
+        return None if apart and apart.judgement is Judgement.FAIL else row
+
     def _fails_again(self, case: Case, target: Target, reference: Reference, first: Verdict) -> bool:
-        execution = self.execute(case, target, fresh=True)
+        return self._fails_alike(case, target, self.execute(case, target, fresh=True), reference, first)
+
+    def _fails_alike(
+        self, case: Case, target: Target, execution: Execution, reference: Reference, first: Verdict
+    ) -> bool:
         again = self.judge(case, target, execution, reference)
         return again.judgement is Judgement.FAIL and again.kind is first.kind
 
@@ -318,6 +401,9 @@ class Checker:
             return case.deployed.program.name
         if not execution.converter or execution.stage is Stage.CONVERT:
             return ""
+        form = self.form_for(case, target) if first.kind is Kind.ERROR else None
+        if isinstance(form, TakenForm) and self._fault_of_model(form.program):
+            return execution.converter  # the target is right to refuse it
         outside = Target("onnx-reference")
         if target.backend == outside.backend or not BACKENDS.get(outside.backend).installed().available:
             return ""
@@ -325,9 +411,7 @@ class Checker:
         if witness.outcome is not Outcome.OK or witness.converter != execution.converter:
             return ""  # no outside evaluator for what this converter makes
         verdict = self.judge(case, outside, witness, reference)
-        # A small flaw of the converter does not excuse a compiler that is much further off.
-        explained = verdict.evidence.size * SAME_SIZE >= first.evidence.size
-        return execution.converter if verdict.kind is first.kind and explained else ""
+        return execution.converter if _explains(verdict, first) else ""
 
     def _is_wrong_itself(self, case: Case, deployed: Deployed, reference: Reference, first: Verdict) -> bool:
         own = self.reference(as_run(case, deployed))
@@ -336,17 +420,28 @@ class Checker:
         home = Target(HOME[deployed.program.framework])
         means = Execution(str(home), Outcome.OK, Stage.RUN, outputs=tuple(sample.native for sample in own.samples))
         verdict = self.judge(case, home, means, reference)
-        return verdict.kind is first.kind and verdict.evidence.size * SAME_SIZE >= first.evidence.size
+        return _explains(verdict, first)
 
     # -- running -----------------------------------------------------------------------------------------------------
 
-    def execute(self, case: Case, target: Target, repeats: Sequence[Inputs] = (), *, fresh: bool = False) -> Execution:
+    def execute(
+        self,
+        case: Case,
+        target: Target,
+        repeats: Sequence[Inputs] = (),
+        *,
+        fresh: bool = False,
+        anew: bool = False,
+        fill: int = USUAL,
+    ) -> Execution:
         """One target, all samples: convert if needed, compile, run; then further calls with `repeats`. A rejection in
-        words alone is believed only when the compiler's plainest form does not take the program either."""
+        words alone is believed only when the compiler's plainest form does not take the program either. `fresh`: in a
+        process that has run nothing else; `anew`: there, and without code that the compiler keeps on disk; `fill`: what
+        every byte of new memory holds while the program runs."""
         if case.deployed:
             repeats = as_run(replace(case, samples=tuple(repeats)), case.deployed).samples
             case = as_run(case, case.deployed)
-        execution = self._execute(case, target, repeats, fresh=fresh)
+        execution = self._execute(case, target, repeats, fresh=fresh or anew, anew=anew, fill=fill)
         by_converter = execution.converter and execution.stage is Stage.CONVERT
         if execution.outcome is not Outcome.REJECTED or by_converter:
             return execution
@@ -355,7 +450,16 @@ class Checker:
             return replace(execution, outcome=Outcome.ERROR, taken_by=str(plain))
         return execution
 
-    def _execute(self, case: Case, target: Target, repeats: Sequence[Inputs] = (), *, fresh: bool = False) -> Execution:
+    def _execute(
+        self,
+        case: Case,
+        target: Target,
+        repeats: Sequence[Inputs] = (),
+        *,
+        fresh: bool = False,
+        anew: bool = False,
+        fill: int = USUAL,
+    ) -> Execution:
         backend = resolve(target)
         if case.options.grad and not backend.gradients:
             return _rejected(target, Stage.COMPILE, "this backend computes no gradients")
@@ -372,7 +476,8 @@ class Checker:
             for path, sample in zip(further, repeats, strict=True):
                 save_tensors(path, sample.arrays)
             threads = STRESS_THREADS if case.options.stress else 1
-            request = RunRequest(files, target.backend, backend.told(target.told), captured, further, threads)
+            told = backend.told(target.told)
+            request = RunRequest(files, target.backend, told, captured, further, threads, anew, fill)
             report = self._run(worker, RUN, request, case, fresh=fresh)
             if report.answer and report.answer.internal_error:
                 raise InternalError(f"{target}: {report.answer.internal_error}")
@@ -436,7 +541,7 @@ class Checker:
         try:
             yield files
         finally:
-            shutil.rmtree(files.folder, ignore_errors=True)
+            remove_folder(files.folder)
 
     def reference(self, case: Case) -> Reference:
         """What the program means, by the first witness that can say all of it, or else by the one that says most."""
@@ -519,7 +624,7 @@ class Checker:
                 raise NoShadow(f"its run ended with {report.ending} ({report.detail})")
             if report.answer.found is None:
                 raise NoShadow(report.answer.problem)
-            answer = report.answer.found.read()
+            answer = report.answer.found.require_handed().read()
         if outputs is None:
             with self._keeping:
                 if len(self._uses) >= KEPT_USES:
@@ -527,6 +632,13 @@ class Checker:
                 self._uses[place] = answer.uses
                 self._shadows.keep((place, effective(arithmetic, answer.uses), runs), answer)
         return answer
+
+
+def _explains(other: Verdict, first: Verdict) -> bool:
+    """True if a failure of what a target was given is the failure of the target: of the same kind, in the same output,
+    and no much smaller flaw, which does not excuse a compiler that is much further off."""
+    same = other.kind is first.kind and other.evidence.output == first.evidence.output
+    return same and other.evidence.size * SAME_SIZE >= first.evidence.size
 
 
 def _rejected(target: Target, stage: Stage, reason: str) -> Execution:
@@ -550,10 +662,13 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
         version = target.version or BACKENDS.get(target.backend).version()  # a worker that died cannot say
         return replace(base, outcome=outcome, failure=Failure(report.detail, ""), version=version)
     try:
-        outputs = tuple(load_tensors(Path(path), most=room) for path in ran.outputs)
-        repeated = tuple(load_tensors(Path(path), most=room) for path in ran.repeated)
+        outputs = tuple(load_tensors(handed(path), most=room) for path in ran.outputs)
+        repeated = tuple(load_tensors(handed(path), most=room) for path in ran.repeated)
     except TooLarge as error:
         return replace(base, outcome=Outcome.ERROR, problem=_too_large(error), version=ran.version)
+    except (DamagedFile, OSError) as error:
+        problem = f"its results cannot be read, since the program changed their files: {error}"
+        return replace(base, outcome=Outcome.ERROR, problem=problem, version=ran.version)
     return replace(
         base,
         outcome=ran.outcome,
@@ -576,12 +691,13 @@ def _reference_sample(found: SampleFiles, ask: AskArithmetic, room: int) -> Refe
     if found.native is None:
         return ReferenceSample(failure=found.failure)
     return ReferenceSample(
-        native=load_tensors(found.native, most=room),
-        exact=load_tensors(found.exact, most=2 * room) if found.exact else None,
-        spread=load_tensors(found.spread, most=2 * room) if found.spread else {},
+        native=load_tensors(handed(found.native), most=room),
+        exact=load_tensors(handed(found.exact), most=2 * room) if found.exact else None,
+        spread=load_tensors(handed(found.spread), most=2 * room) if found.spread else {},
         note=found.note,
+        seconds=found.seconds,
         shadow=ask if found.shadow else None,
-        stored={name: load_tensors(path, most=2 * room) for name, path in found.stored.items()},
+        stored={name: load_tensors(handed(path), most=2 * room) for name, path in found.stored.items()},
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import os
-import shutil
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from driftline.core.case import Case
 from driftline.core.config import cache_home
 from driftline.core.execution import Failure, Outcome
 from driftline.core.files import BIG
+from driftline.core.handover import remove_file, remove_folder
 from driftline.core.program import Program, file_digest
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, save_tensors
@@ -71,7 +71,7 @@ class Conversions:
         """Drop the conversion of a program that will not be asked for again."""
         made = self._made.pop(_key(case, converter), None)
         if made and made.program:
-            made.program.path.unlink(missing_ok=True)
+            remove_file(made.program.path)
 
     def _convert(self, case: Case, converter: Converter, key: str) -> Conversion:
         kept = cache_home() / "converted" / f"{key}.{converter.form}"
@@ -107,7 +107,7 @@ class Conversions:
                 os.replace(folder / name, kept.with_name(name))
         kept.parent.mkdir(parents=True, exist_ok=True)
         os.replace(output, kept)  # scratch files lie in the cache too
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         return replace(_converted(case.program, converter, kept, data), seconds=report.seconds)
 
 
@@ -127,10 +127,12 @@ def _worker(converter: Converter, plugins: Sequence[str]) -> WorkerKind | None:
 
 
 def _key(case: Case, converter: Converter) -> str:
-    """Everything the result depends on."""
+    """Everything the result depends on: a plug-in may change a converter, or what the program calls."""
+    plugins = [file_digest(Path(name)) for name in case.options.plugins]
     shapes = [(name, array.dtype.name, array.shape) for name, array in _example(case).items()]
     releases = [_release(name) for name in ("torch", "onnx", "onnxscript")]
-    parts = (case.program.digest, case.program.state, case.options.seed, shapes, _open_axes(case), converter, releases)
+    program, axes = (case.program.digest, case.program.state, case.options.seed), _open_axes(case)
+    parts = (*program, shapes, axes, converter, releases, *plugins)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

@@ -29,7 +29,12 @@ def deploy(file: LoadedProgram, reference: LoadedProgram) -> LoadedProgram:
         example = {ours: file.example[its].astype(numpy_dtype(wanted[ours])) for ours, its in pairs.items()}
     notes = (*reference.notes, *file.notes, *_left_out(file, reference))
     return replace(
-        reference, example=example, deployed=Deployed(file.program, pairs), notes=notes, without=file.without
+        reference,
+        example=example,
+        deployed=Deployed(file.program, pairs),
+        notes=notes,
+        without=file.without,
+        judgeable=file.judgeable,
     )
 
 

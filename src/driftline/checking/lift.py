@@ -1,23 +1,29 @@
 """Dtype lift: the same program, on the same numbers, in float32.
 
 A bug that is smaller than the rounding of float16 or bfloat16 cannot be seen there; in float32, through the same
-compiler, it can.
+compiler, it can. What is wrong there alone is advice about the compiler: the program that was asked about is right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
+from driftline.checking.checker import Checker, CheckOutcome, TargetResult
 from driftline.checking.open import LoadedProgram, open_program, open_source
+from driftline.checking.precision import reviewed
 from driftline.core.case import CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
+from driftline.core.execution import Outcome
 from driftline.core.program import Program, SourceBundle
 from driftline.core.quoting import comment
 from driftline.core.tensors import numpy_dtype
+from driftline.core.verdict import Judgement
 from driftline.execute.pool import Pool
-from driftline.oracle.judge import Reference
-from driftline.programs.onnx_file import model_from, serialised
-from driftline.programs.onnx_floats import with_floats_in
+from driftline.oracle.judge import OF_PRECISION, Reference
+from driftline.programs.onnx.file import model_from, serialised
+from driftline.programs.onnx.floats import with_floats_in
 
 HALF_TYPES = ("float16", "bfloat16")
 MOST_WEIGHTS = 64 << 20  # bytes; lifted, they take twice as much
@@ -59,6 +65,38 @@ def lift(program: Program, pool: Pool, options: CheckOptions) -> LoadedProgram |
         return _lifted_onnx(program, pool, options) if program.form == "onnx" else _lifted(program, pool, options)
     except DriftlineError:
         return None
+
+
+def check_lifted(checker: Checker, outcome: CheckOutcome) -> list[str]:
+    """Check the float32 form on the targets that have not failed: sentences about what is wrong there."""
+    name = outcome.case.program.name
+    opened = lift(outcome.case.program, checker.pool, outcome.case.options)
+    open_rows = (Judgement.PASS, Judgement.REDUCED, Judgement.INCONCLUSIVE)
+    asked = [
+        row.target
+        for row in outcome.results
+        if row.verdict.judgement in open_rows and row.execution.outcome is Outcome.OK and not row.internal_error
+    ]
+    if opened is None:
+        return [f"{name} could not be loaded in float32, where small errors show."]
+    if not asked:
+        return ["No target was left to be checked in float32."]
+    samples = lifted_samples(outcome.case.samples)
+    case = replace(outcome.case, program=opened.program, samples=samples, targets=tuple(asked))
+    again = checker.check(case, review=partial(reviewed, checker)).results
+    judged = [str(row.target) for row in again if row.verdict.judgement in (Judgement.PASS, Judgement.FAIL)]
+    told = "Also checked in float32 on the same numbers, where errors show that half precision hides"
+    told += f": {', '.join(judged)}." if judged else ", but nothing could be judged there."
+    return [told, *(_advice(row) for row in again if _is_wrong(row))]
+
+
+def _is_wrong(row: TargetResult) -> bool:
+    """True for wrong numbers. What else fails in float32 alone, such as to compile it, is not of this program."""
+    return row.verdict.judgement is Judgement.FAIL and row.verdict.kind in OF_PRECISION
+
+
+def _advice(row: TargetResult) -> str:
+    return f"{row.target} is wrong in float32 alone, which is no failure of this program: {row.verdict.reason}."
 
 
 def lifted_samples(samples: Sequence[Inputs]) -> tuple[Inputs, ...]:

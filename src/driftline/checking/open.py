@@ -14,12 +14,13 @@ from driftline.checking.kinds import worker_for_framework
 from driftline.core.case import CheckOptions, Deployed
 from driftline.core.errors import DriftlineError, TooLarge
 from driftline.core.files import copy_file
+from driftline.core.handover import handed
 from driftline.core.packages import extra_command
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Arrays, Shape, load_tensors
 from driftline.core.text import did_you_mean, last_words
 from driftline.execute.pool import Pool, WorkerStartError
-from driftline.inputs.room import room_for_inputs
+from driftline.inputs.room import require_room_for_value, room_for_inputs
 from driftline.inputs.sizes import NOT_GIVEN, Sizes
 from driftline.models import find, source_text
 from driftline.programs.archive_scan import require_harmless
@@ -40,6 +41,10 @@ class LoadedProgram:
     known: Known = NOTHING_KNOWN  # what inputs may hold, and how their dimensions hang together
     deployed: Deployed | None = None  # the file that runs in its place
     without: str = ""  # operators of unknown meaning that were taken out of an ONNX model
+    judgeable: tuple[tuple[str, ...], tuple[str, ...]] = (
+        (),
+        (),
+    )  # outputs that do not depend on them; all of them
     notes: tuple[str, ...] = ()  # what a reader of the results must know
 
     @property
@@ -137,7 +142,7 @@ def open_source(
         bundle = SourceBundle(bundle.entry_file, bundle.entry_name, {**bundle.files, **described.siblings})
         stored = _keep_bundle(bundle, pool)
     if described.onnx:
-        return _described_program(described.onnx, "onnx", label, described, pool, options)
+        return _described_program(handed(described.onnx), "onnx", label, described, pool, options)
     opened = _described_program(stored, "source", label, described, pool, options)
     return replace(opened, program=replace(opened.program, origin=origin))
 
@@ -148,8 +153,8 @@ def _open_file(
     shapes = {name: several[0] for name, several in sizes.shapes.items()}
     described = _inspect(pool, framework, options, form=form, path=path.resolve(), name=path.name, shapes=shapes)
     if described.archive:
-        return _described_program(described.archive, "torch", path.name, described, pool, options)
-    source = described.onnx or path.resolve()
+        return _described_program(handed(described.archive), "torch", path.name, described, pool, options)
+    source = handed(described.onnx) if described.onnx else path.resolve()
     return _described_program(source, form, path.name, described, pool, options)
 
 
@@ -194,6 +199,8 @@ def _inspect(
 def _described_program(
     path: Path, form: str, name: str, described: Described, pool: Pool, options: CheckOptions
 ) -> LoadedProgram:
+    if described.largest:
+        require_room_for_value(described.largest, name, options.memory_limit)
     digest = file_digest(path)
     for data_file in described.data:
         _keep_file(path.with_name(data_file), data_file, pool)
@@ -212,13 +219,15 @@ def _described_program(
     )
     room = room_for_inputs(options.memory_limit)
     try:
-        example = load_tensors(described.example, most=room) if described.example else {}
+        example = load_tensors(handed(described.example), most=room) if described.example else {}
     except TooLarge as error:
         raise TooLarge(f"The example inputs of {name}: {error}. Give smaller ones, or raise --memory.") from error
     known = described.known
     if program.operators:
         known = replace(known, size=len(program.operators))
-    return LoadedProgram(program, example, known, without=described.without, notes=described.notes)
+    return LoadedProgram(
+        program, example, known, without=described.without, judgeable=described.judgeable, notes=described.notes
+    )
 
 
 def _keep_bundle(bundle: SourceBundle, pool: Pool) -> Path:

@@ -9,7 +9,9 @@ from pathlib import Path
 from driftline.checking.checker import CheckOutcome, TargetResult
 from driftline.checking.disagreements import Disagreement
 from driftline.checking.pairwise import Pairwise
+from driftline.checking.result_html import check_html
 from driftline.core.target import Target
+from driftline.core.text import first_line, shortened
 from driftline.core.verdict import Judgement
 from driftline.store import Bug
 
@@ -25,6 +27,15 @@ class CheckResult:
     disagreements: tuple[Disagreement, ...] = ()  # of targets with each other, where the specification is silent
     pairwise: Pairwise | None = None  # all targets against each other, where that was asked for
     across: tuple[Pairwise, ...] = ()  # of each compiler, its instruction sets against each other
+
+    def __repr__(self) -> str:
+        bugs = sorted({bug.id for bug in self.bugs.values()})
+        found = f"; bugs: {shortened(bugs)}" if bugs else ""
+        return repr(self.outcome).replace("CheckOutcome", "CheckResult", 1).removesuffix(">") + f"{found}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the targets and a list of the bugs, for notebooks."""
+        return check_html(self)
 
     @property
     def results(self) -> tuple[TargetResult, ...]:
@@ -73,3 +84,6 @@ class Replay:
     @property
     def target(self) -> str:
         return str(self.result.target)
+
+    def __repr__(self) -> str:
+        return f"<Replay {self.bug.id} on {self.target}: {self.answer}: {first_line(self.reason, 120)}>"

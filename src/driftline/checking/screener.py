@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +36,7 @@ from driftline.checking.refusals import plain_form, worth_asking
 from driftline.core.errors import InternalError
 from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.execution import Failure, Outcome, Stage
+from driftline.core.handover import lines_of, make_folder, remove_folder
 from driftline.core.sentences import ended
 from driftline.core.target import Target
 from driftline.core.task import Answer, Request, Task
@@ -117,11 +117,11 @@ class Screener(ABC, Generic[Asked]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)
 
     def _new_folder(self) -> Path:
         folder = self.folder / str(next(self._numbers))
-        folder.mkdir()
+        make_folder(folder)
         return folder
 
     @abstractmethod
@@ -143,19 +143,8 @@ class Screener(ABC, Generic[Asked]):
         programs were made, the results are those of the programs that were judged by then."""
         if made is None:
             made = self.prepared(requests, target)
-        results: list[ScreenResult[Asked]] = []
-        runnable: dict[int, PreparedProgram] = {}
-        for number, (request, answer) in enumerate(zip(requests, made, strict=True)):
-            match answer:
-                case NothingMade(reason, name):
-                    results.append(ScreenResult(request, "nothing", reason, nothing=name))
-                case InvalidProgram(reason, coverage, died, error, seconds):
-                    invalid = ScreenResult(request, "invalid", reason, died=died, internal_error=error)
-                    results.append(replace(invalid, coverage=coverage, seconds={"make": seconds}))
-                case PreparedProgram():
-                    took = {"make": answer.seconds}
-                    results.append(ScreenResult(request, "", made=answer, coverage=answer.coverage, seconds=took))
-                    runnable[number] = answer
+        results = [_as_prepared(request, answer) for request, answer in zip(requests, made, strict=True)]
+        runnable = {number: one for number, one in enumerate(made) if isinstance(one, PreparedProgram)}
         together = resolve(target).together
         pieces = [piece for group in self._by_process(runnable, target) for piece in self._pieces(group, together)]
         interrupted = threading.Event()
@@ -399,7 +388,7 @@ def _read_results(folder: Path) -> tuple[dict[int, Ran], dict[int, list[str]]]:
     results: dict[int, Ran] = {}
     unfinished: dict[int, list[str]] = {}
     path = folder / RESULTS
-    for text in path.read_text().splitlines() if path.exists() else []:
+    for text in lines_of(path):
         try:
             line = decode(ResultLine, json.loads(text))
         except json.JSONDecodeError:  # the process died while it wrote this one
@@ -436,6 +425,19 @@ def _take_casualty(
         return
     culprit = int(number) if number else next(iter(waiting))
     done[culprit] = replace(ended, outputs=tuple(unfinished.get(culprit, ())))
+
+
+def _as_prepared(request: Asked, answer: Prepared) -> ScreenResult[Asked]:
+    """Return the result of a request before its program runs; its judgement is empty if there is a program to run."""
+    match answer:
+        case NothingMade(reason, name):
+            return ScreenResult(request, "nothing", reason, nothing=name)
+        case InvalidProgram(reason, coverage, died, error, seconds):
+            invalid = ScreenResult(request, "invalid", reason, died=died, internal_error=error)
+            return replace(invalid, coverage=coverage, seconds={"make": seconds})
+        case PreparedProgram():
+            took = {"make": answer.seconds}
+            return ScreenResult(request, "", made=answer, coverage=answer.coverage, seconds=took)
 
 
 def _judged(result: ScreenResult[Asked], found: ProgramVerdict) -> ScreenResult[Asked]:

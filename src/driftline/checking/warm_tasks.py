@@ -11,7 +11,7 @@ from driftline.oracle.shadow.task import FRONT_ENDS
 
 PLAYED = {"torch": ("torch", "onnx-player")}  # whose programs a framework's workers play beside its own
 LATE = {"torch": ("torch._dynamo",)}  # what a framework imports by itself when a program is first played: for seconds
-TABLES = {"torch": ("driftline.oracle.shadow.torch_parts:own_decompositions",)}  # made when they are first used
+TABLES = {"torch": ("driftline.oracle.shadow.torch.parts:own_decompositions",)}  # made when they are first used
 
 
 def warm_tasks(framework: str) -> None:

@@ -6,6 +6,7 @@ Commands are imported when they are used, so `--help` is quick and a broken one 
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 import traceback
 from typing import Any
@@ -14,6 +15,7 @@ import click
 
 from driftline import __version__
 from driftline.cli.clock import process_age, start
+from driftline.cli.early_end import show_nothing_of
 from driftline.cli.output import OutputLost, output_that_may_end
 from driftline.cli.terminal_options import with_terminal_options
 from driftline.core.config import cache_home
@@ -111,9 +113,16 @@ with_terminal_options(cli)
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, _interrupt)
     with output_that_may_end():
         code = run(sys.argv[1:], began=process_age())
     sys.exit(code)
+
+
+def _interrupt(*_: object) -> None:
+    """End as Ctrl-C does: with what was found, and how to go on. A second one ends the process at once."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise KeyboardInterrupt
 
 
 def run(arguments: list[str], *, began: float = 0.0) -> int:
@@ -135,10 +144,8 @@ def _run(arguments: list[str]) -> int:
     except DriftlineError as error:
         click.echo(f"driftline: {error}", err=True)
         return error.exit_code
-    except click.exceptions.Abort:
-        click.echo("driftline: interrupted; everything found so far is in the store.", err=True)
-        return 130
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        show_nothing_of(arguments)  # a hunt that had begun has shown what it has
         click.echo("driftline: interrupted; everything found so far is in the store.", err=True)
         return 130
     except click.ClickException as error:

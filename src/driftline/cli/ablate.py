@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from driftline.cli.common import json_option, print_json
-from driftline.cli.explaining import Explaining, explaining_options
+from driftline.cli.explaining import Explaining, ExplainOptions, explaining_options
 from driftline.core.text import first_line
 
 
 @click.command()
 @explaining_options(budget="3m")
 @json_option
-def ablate(as_json: bool, **given: Any) -> int:
+def ablate(as_json: bool, given: ExplainOptions) -> int:
     """Find the options, passes and rewrite rules without which a bug is gone.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
@@ -31,7 +31,7 @@ def ablate(as_json: bool, **given: Any) -> int:
     """
     from driftline.report.results import SCHEMA
 
-    with Explaining("Ablating", **given) as asked:
+    with Explaining("Ablating", given) as asked:
         found = asked.bench.ablate(asked.failing, seconds=asked.seconds, listener=asked.progress())
     if as_json:
         print_json({"schema": SCHEMA, **found.body})

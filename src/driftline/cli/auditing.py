@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from driftline.cli.common import Activity, note
+from driftline.cli.common import Activity, note, tell_failed
+from driftline.core.closing import closing_step, exit_code_after
 from driftline.core.errors import InternalError
 from driftline.core.quoting import shell
 
@@ -29,10 +30,12 @@ def run_audit(
     except KeyboardInterrupt:
         note(f"driftline: interrupted; everything so far is kept. {activity.so_far()} Go on with: {shell(resume)}")
         return 130
-    show(result)
+    with closing_step(result.failed_steps, "showing what was found", "driftline report shows what the store holds"):
+        show(result)
+    tell_failed(result.failed_steps)
     if result.internal_errors:
         from driftline.cli import report_internal_error
 
         report_internal_error(result.internal_errors[0])
         return InternalError.exit_code
-    return 1 if result.bugs else 0
+    return exit_code_after(result.failed_steps, 1 if result.bugs else 0)

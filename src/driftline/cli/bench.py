@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from driftline.bench.suite import DTYPES, FULL, SMALL, SUITE, described
 from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option
 from driftline.cli.completing import complete_targets
+from driftline.cli.filled import filled
 from driftline.core.errors import DriftlineError
 
+if TYPE_CHECKING:
+    from driftline.bench.result import BenchRun
+
 _BACKENDS = "eager,inductor,onnxruntime,openvino"
+
+
+@dataclass(frozen=True)
+class _BenchOptions:
+    """The options of `driftline bench` that say what to measure."""
+
+    models: str
+    backends: str
+    size: str
+    dtype: str
+    repeat: int
+    seconds: float
+    verdict: bool
+    timeout: float
+    seed: int
 
 
 class _WithSuite(click.Group):
@@ -68,10 +89,10 @@ class _WithSuite(click.Group):
 @plugin_option
 @json_option
 @click.pass_context
+@filled(_BenchOptions)
 def bench(
-    context: click.Context, models: str, backends: str, size: str, dtype: str, repeat: int, seconds: float,
-    verdict: bool, timeout: float, out: Path | None, seed: int, plugins: tuple[str, ...], as_json: bool,
-) -> int:  # fmt: skip
+    context: click.Context, asked: _BenchOptions, out: Path | None, plugins: tuple[str, ...], as_json: bool
+) -> int:
     """Measure real models on several compilers: compile time, latency, memory, graph breaks, verdict, speed-up.
 
     \b
@@ -91,41 +112,13 @@ def bench(
     """
     if context.invoked_subcommand is not None:
         return 0
-    from driftline.backends import resolve
-    from driftline.bench.page import run_page
-    from driftline.bench.result import FILE, PAGE, BenchRun
-    from driftline.bench.runner import BenchOptions, run_bench
-    from driftline.bench.suite import chosen_models
+    from driftline.bench.result import FILE, PAGE
     from driftline.bench.text import show_run
     from driftline.bench.timing import UNAVAILABLE
-    from driftline.checking.checker import Checker
     from driftline.core.plugins import load_plugins
-    from driftline.core.target import parse_targets
-    from driftline.execute.pool import Pool
-    from driftline.report.progress import StepProgress
 
     load_plugins(plugins)
-    names = chosen_models(models)
-    targets = parse_targets(backends)
-    for target in targets:
-        resolve(target)
-    folder = out or Path("bench-results") / time.strftime("%Y%m%d-%H%M%S")
-    if (folder / FILE).exists():
-        raise DriftlineError(f"--out {folder}: it holds a run already; name another folder.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DriftlineError(f"--out {folder}: the folder cannot be made: {error.strerror}.") from error
-
-    def keep(run: BenchRun) -> None:
-        run.write(folder)
-        (folder / PAGE).write_text(run_page(run))
-
-    options = BenchOptions(
-        size, dtype, repeat, seconds, verdict, seed, timeout, plugins=tuple(str(Path(p).resolve()) for p in plugins)
-    )
-    with Pool() as pool, StepProgress("Measuring") as progress:
-        run = run_bench(Checker(pool), names, targets, options, listener=progress, keep=keep)
+    run, folder = _measure(asked, out, tuple(str(Path(p).resolve()) for p in plugins))
     if as_json:
         print_json({"folder": str(folder), **run.to_json()})
     else:
@@ -136,6 +129,48 @@ def bench(
     if any(row.outcome == UNAVAILABLE for row in run.rows):
         return 4
     return 0 if any(row.speedup for row in run.rows) else 5
+
+
+def _measure(asked: _BenchOptions, out: Path | None, plugins: tuple[str, ...]) -> tuple[BenchRun, Path]:
+    """Measure the models; return the run and its folder, to which the run is written as it goes on."""
+    from driftline.backends import resolve
+    from driftline.bench.page import run_page
+    from driftline.bench.result import PAGE
+    from driftline.bench.runner import BenchOptions, run_bench
+    from driftline.bench.suite import chosen_models
+    from driftline.checking.checker import Checker
+    from driftline.core.target import parse_targets
+    from driftline.execute.pool import Pool
+    from driftline.report.progress import StepProgress
+
+    names = chosen_models(asked.models)
+    targets = parse_targets(asked.backends)
+    for target in targets:
+        resolve(target)
+    folder = _make_folder(out)
+
+    def keep(run: BenchRun) -> None:
+        run.write(folder)
+        (folder / PAGE).write_text(run_page(run))
+
+    options = BenchOptions(
+        asked.size, asked.dtype, asked.repeat, asked.seconds, asked.verdict, asked.seed, asked.timeout, plugins=plugins
+    )
+    with Pool() as pool, StepProgress("Measuring") as progress:
+        return run_bench(Checker(pool), names, targets, options, listener=progress, keep=keep), folder
+
+
+def _make_folder(out: Path | None) -> Path:
+    from driftline.bench.result import FILE
+
+    folder = out or Path("bench-results") / time.strftime("%Y%m%d-%H%M%S")
+    if (folder / FILE).exists():
+        raise DriftlineError(f"--out {folder}: it holds a run already; name another folder.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DriftlineError(f"--out {folder}: the folder cannot be made: {error.strerror}.") from error
+    return folder
 
 
 @bench.command()

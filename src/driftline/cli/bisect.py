@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,26 @@ import click
 from driftline.cli.common import json_option, plugin_option, print_json, store_option, trust_option
 from driftline.cli.completing import complete_subject, complete_targets
 from driftline.cli.explaining import failing_for, opened
+from driftline.cli.filled import filled
 from driftline.core.errors import DriftlineError
 from driftline.report.progress import note_releases
 
 if TYPE_CHECKING:
-    from driftline.campaign.bisection import Bisected
+    from driftline.campaign.explain.bisection import Bisected
+
+
+@dataclass(frozen=True)
+class _BisectOptions:
+    """The options of `driftline bisect` that say which releases to ask."""
+
+    target: str | None
+    package: str
+    good: str
+    bad: str
+    releases: str
+    installed: bool
+    keep: bool
+    max_download: str
 
 
 @click.command()
@@ -39,20 +55,8 @@ if TYPE_CHECKING:
 @plugin_option
 @trust_option
 @json_option
-def bisect(
-    subject: str,
-    target: str | None,
-    package: str,
-    good: str,
-    bad: str,
-    releases: str,
-    installed: bool,
-    keep: bool,
-    max_download: str,
-    store: Path,
-    plugins: tuple[str, ...],
-    as_json: bool,
-) -> int:
+@filled(_BisectOptions)
+def bisect(subject: str, asked: _BisectOptions, store: Path, plugins: tuple[str, ...], as_json: bool) -> int:
     """Find the releases of a compiler that show a bug: the first bad one, the first good one again.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
@@ -69,19 +73,19 @@ def bisect(
     installed here. A release that cannot run the case says nothing (skip). A bug that is right but slow is measured in
     each, against the baseline that is installed here. Exit code 1: at least one release shows it.
     """
-    from driftline.campaign.bisection import parse_releases
+    from driftline.campaign.explain.bisection import parse_releases
     from driftline.report.results import SCHEMA
 
-    size = parse_size(max_download)
+    size = parse_size(asked.max_download)
     with opened(subject, store, plugins) as bench:
         bisected = bench.bisect(
-            failing_for(bench, subject, target=target),
-            package=package,
-            good=good,
-            bad=bad,
-            releases=parse_releases(releases),
-            installed=installed,
-            keep=keep,
+            failing_for(bench, subject, target=asked.target),
+            package=asked.package,
+            good=asked.good,
+            bad=asked.bad,
+            releases=parse_releases(asked.releases),
+            installed=asked.installed,
+            keep=asked.keep,
             max_download=size,
             listener=note_releases,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import click
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import json_option, note, print_json, store_option
 from driftline.cli.completing import complete_bugs
+from driftline.cli.filled import filled
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
 from driftline.core.times import parse_since
@@ -22,6 +24,17 @@ def bugs() -> None:
     """Browse what was found: list all bugs, show one, or say where it stands."""
 
 
+@dataclass(frozen=True)
+class _ListOptions:
+    """The options of `driftline bugs list` that choose bugs."""
+
+    compiler: str
+    kind: str
+    status: str | None
+    since: str
+    limit: int | None
+
+
 @bugs.command("list")
 @click.option("--compiler", metavar="NAME", default="", help="Only bugs of this backend or converter.")
 @click.option("--kind", metavar="KIND", default="", help="Only bugs of this kind, such as wrong-value or crash.")
@@ -31,16 +44,8 @@ def bugs() -> None:
 @store_option
 @causes_option
 @json_option
-def list_bugs(
-    compiler: str,
-    kind: str,
-    status: str | None,
-    since: str,
-    limit: int | None,
-    store: Path,
-    folders: tuple[Path, ...],
-    as_json: bool,
-) -> None:
+@filled(_ListOptions)
+def list_bugs(asked: _ListOptions, store: Path, folders: tuple[Path, ...], as_json: bool) -> None:
     """List bugs, the most serious first: those of one cause together, and which of them look alike.
 
     \b
@@ -52,14 +57,15 @@ def list_bugs(
     from driftline.store import Store, listing, sound_bugs
 
     library = library_of(folders)
-    wanted = listing.BugFilter(compiler, kind, status or "", parse_since(since) if since else "")
+    since = parse_since(asked.since) if asked.since else ""
+    wanted = listing.BugFilter(asked.compiler, asked.kind, asked.status or "", since)
     with Store.open(store) as kept:
-        for given, field in ((compiler, "backend"), (kind, "kind")):
+        for given, field in ((asked.compiler, "backend"), (asked.kind, "kind")):
             if given and given not in (known := listing.kinds_of(kept, field)):
                 name = "compiler" if field == "backend" else "kind"
                 has = ", ".join(known) or "no bugs"
                 raise DriftlineError(f"--{name} {given}: no bug has it.{did_you_mean(given, known)} There are: {has}.")
-        most = limit if limit is not None else -1 if as_json else LISTED
+        most = asked.limit if asked.limit is not None else -1 if as_json else LISTED
         total = listing.count_bugs(kept, wanted)
         shown = listing.list_bugs(kept, wanted, most=most or -1)
         like = alike(kept.bugs())

@@ -113,7 +113,7 @@ def check(wanted: tuple[str, ...], compiler: str | None, folders: tuple[Path, ..
 
 
 def _examine(chosen: Sequence[Cause], library: Library) -> list[ExaminedCause]:
-    from driftline.campaign.witnesses import check_causes
+    from driftline.campaign.check.witnesses import check_causes
     from driftline.checking.checker import Checker
     from driftline.execute.pool import Pool
 

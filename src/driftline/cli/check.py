@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +24,7 @@ from driftline.cli.common import (
 from driftline.cli.completing import complete_program, complete_targets
 from driftline.cli.explaining import diagnose_option, explain
 from driftline.cli.layers import look_layers, require_layers, show_views
+from driftline.cli.script import ScriptCheck, check_script, is_script, refuse_other_options
 from driftline.cli.settings import naming_the_file, settings_of_run
 from driftline.cli.verdict_options import (
     accept_option,
@@ -32,6 +35,18 @@ from driftline.cli.verdict_options import (
 )
 from driftline.cli.view_page import require_page, write_page
 from driftline.core.errors import DriftlineError
+from driftline.core.verdict import Judgement
+
+if TYPE_CHECKING:
+    from driftline.campaign.check.settings import CheckSettings
+    from driftline.campaign.explain.explanations import ExplainedBugs
+    from driftline.causes import Library
+    from driftline.checking.result import CheckResult
+    from driftline.report.baseline import Baseline, Compared
+    from driftline.workbench import Workbench
+
+# Options that are settings of the check by the same name.
+_SAME = ("inputs", "samples", "grad", "seed", "memory", "signed_zero", "oracle", "stress", "pairwise")
 
 
 class _WithPresets(click.Command):
@@ -84,6 +99,7 @@ class _WithPresets(click.Command):
 @click.option(
     "--across",
     metavar="isa",
+    default="",
     help="Run each compiler on every instruction set of this machine that it can be told to use, and show where bits"
     " differ.",
 )
@@ -129,43 +145,18 @@ class _WithPresets(click.Command):
 @plugin_option
 @trust_option
 @json_option
-def check(
-    program: str,
-    targets: str | None,
-    inputs: str,
-    dims: tuple[str, ...],
-    shapes: tuple[str, ...],
-    samples: int,
-    reference: str | None,
-    layers: bool,
-    taps: str,
-    pairwise: bool,
-    across: str | None,
-    out: Path | None,
-    grad: bool,
-    signed_zero: bool,
-    stress: bool,
-    lift: bool | None,
-    oracle: str,
-    disagreements: str,
-    accept: tuple[str, ...],
-    fail_on: str | None,
-    baseline: Path | None,
-    folders: tuple[Path, ...],
-    timeout: float | None,
-    memory: int,
-    diagnose: bool,
-    jobs: int,
-    seed: int,
-    store: Path,
-    plugins: tuple[str, ...],
-    as_json: bool,
-) -> int:
+def check(**given: Any) -> int:
     """Run PROGRAM on many compilers and say which of them is wrong.
 
     PROGRAM is model.onnx, model.pt2, model.pt (TorchScript), model:NAME (see `driftline models list`), or file.py:name,
     where `name` is a function without arguments that returns (callable, inputs): an nn.Module or torch function, a
     Keras model or tf.function, a JAX function or an ONNX model, with a tuple or dict of example inputs.
+
+    \b
+    A Python file without a name is a script that calls torch.compile itself, as bug reports do: it is executed with and
+    without the compiler, and compared call by call (docs/how-to/check-a-script.md).
+      driftline check repro.py
+      driftline check repro.py --targets aot_eager,inductor
 
     \b
     Targets are written backend[@version][:option=value...]:
@@ -199,148 +190,194 @@ def check(
 
     Exit codes: 0 clean, 1 a row has a verdict of --fail-on, 5 nothing was compared; 2, 3 and 4 as everywhere.
     """
-    from driftline.campaign.across import IsaFamily, check_way, require_families
-    from driftline.campaign.explanations import ExplainedBugs
-    from driftline.campaign.layering import check_taps
-    from driftline.campaign.pairing import with_matrices
-    from driftline.campaign.session import (
-        check_program,
-        check_strategy,
-        choose_targets,
-        fitting_targets,
-        require_target,
-    )
-    from driftline.checking.accept import parse_accept, unused_accept
-    from driftline.checking.checker import Checker, Skipped
-    from driftline.checking.deployed import deploy
-    from driftline.checking.open import open_program
-    from driftline.cli import report_internal_error
-    from driftline.core.case import CheckOptions
     from driftline.core.plugins import load_plugins
+    from driftline.workbench import Workbench
+
+    load_plugins(given["plugins"])
+    if is_script(given["program"]):
+        return _check_a_script(given)
+    order = _read(given)
+    with Workbench(order.store, plugins=given["plugins"], jobs=given["jobs"], library=order.library) as bench:
+        done = _carry_out(order, bench)
+    _show(order, done)
+    return _exit_code(order, done)
+
+
+def _check_a_script(given: Mapping[str, Any]) -> int:
+    """Check a script that calls the compiler itself: no store, no inputs of ours."""
     from driftline.core.target import parse_targets
-    from driftline.core.verdict import Judgement
-    from driftline.execute.pool import Pool
-    from driftline.inputs.sizes import Sizes
-    from driftline.oracle.choice import parse_oracle
-    from driftline.report.annotated import is_accepted
-    from driftline.report.baseline import compare_check, read_baseline
-    from driftline.report.progress import CheckProgress
-    from driftline.report.results import check_json
-    from driftline.store import Store
 
-    load_plugins(plugins)
-    settings = settings_of_run("accept", "fail_on", "targets", "timeout")
-    accepted = parse_accept(accept) if accept else parse_accept(settings.accept, settings.said_by("accept"))
+    project = settings_of_run("fail_on", "timeout")
+    fail_on = given["fail_on"]
     counted = parse_fail_on(
-        fail_on or settings.fail_on or "fail", "--fail-on" if fail_on else settings.said_by("fail_on")
+        fail_on or project.fail_on or "fail", "--fail-on" if fail_on else project.said_by("fail_on")
     )
-    before = read_baseline(baseline) if baseline else None
-    library = library_of(folders)
-    usual = targets is None and settings.targets is not None
-    targets = settings.targets if usual else targets
-    with naming_the_file(settings.said_by("targets") if usual else ""):
-        wanted = parse_targets(targets) if targets is not None else None
-        for target in wanted or ():
-            require_target(target)
-    check_strategy(inputs)
-    sizes = Sizes.parse(dims, shapes)
-    parse_oracle(oracle)
-    if lift and (reference or layers):
-        used = "--reference" if reference else "--layers"
-        raise DriftlineError(f"--lift makes another program, in float32; it cannot be used with {used}.")
-    check_taps(taps)
-    require_layers("taps", layers=layers)
-    if out is not None:
-        require_page(out, wanted=layers or pairwise or across is not None)
-    if across is not None:
-        check_way(across)
-    options = CheckOptions(
-        grad=grad,
-        seed=seed,
-        timeout=timeout or settings.timeout or 300.0,
-        memory_limit=memory << 30,
-        signed_zero=signed_zero,
-        oracle=oracle,
-        plugins=tuple(str(Path(p).resolve()) for p in plugins),
-        accept=accepted,
-        stress=stress,
+    refuse_other_options(click.get_current_context())
+    own = parse_targets(given["targets"]) if given["targets"] else ()
+    seconds = given["timeout"] or project.timeout or 300.0
+    return check_script(
+        ScriptCheck(given["program"], own, counted, seconds, given["memory"], given["seed"], given["as_json"])
     )
-    with Store.create(store) as kept, Pool() as pool:
-        with CheckProgress(f"Checking {program}") as progress:
-            opened = open_program(program, pool, options, sizes)
-            if reference:
-                opened = deploy(opened, open_program(reference, pool, options, sizes))
-            if before:
-                before.require_program(opened.runs)
-            unfit: list[Skipped] = []
-            if usual and wanted:
-                wanted, unfit = fitting_targets(opened.runs, wanted)
-            chosen, missing = choose_targets(opened.runs, wanted)
-            families: list[IsaFamily] = []
-            left_out = ""
-            if across is not None:
-                families, left_out = require_families(chosen)
-                unfit += missing
-                chosen = [target for family in families for target in family.members]
-            result = check_program(
-                Checker(pool, jobs),
-                kept,
-                opened,
-                targets=list(dict.fromkeys(chosen)) if families else wanted,
-                inputs=inputs,
-                samples=samples,
-                sizes=sizes,
-                options=options,
-                lifted=False if layers or reference else lift,
-                keep_reduced=Judgement.REDUCED in counted,
-                library=library,
-                listener=progress,
-            )
-        result = replace(
-            result,
-            outcome=replace(result.outcome, skipped=(*result.outcome.skipped, *unfit)),
-            notes=(
-                *result.notes,
-                *([left_out] if left_out else []),
-                *(unused_accept(accepted, chosen) if accept else ()),
-            ),
-        )
-        views = look_layers(result, kept, pool, taps) if layers else []
-        result = with_matrices(kept, result, all_targets=pairwise, families=families)
-        whole = [result.pairwise.to_json()] if result.pairwise else []
-        by_isa = [matrix.to_json() for matrix in result.across]
-        matrices = [*whole, *by_isa]
-        explained = (
-            explain([bug.id for bug in result.bugs.values()], kept, pool, library) if diagnose else ExplainedBugs()
-        )
-    compared = compare_check(before, result, counted) if before else None
-    if as_json:
-        more: dict[str, object] = {"layers": views} if layers else {}
-        more |= {"pairwise": matrices[0]} if pairwise else {}
-        more |= {"across": by_isa} if across is not None else {}
-        print_json({**check_json(result, compared, library), **more, **explained.to_json()})
-    else:
-        from driftline.report.diagnosis import show_diagnoses
-        from driftline.report.pairwise_table import show_pairwise
-        from driftline.report.screen import console
-        from driftline.report.terminal import show_check
 
-        show_check(result, explained=diagnose, baseline=compared, library=library)
-        show_views(views)
-        for body in matrices:
-            show_pairwise(console(), body)
-        show_diagnoses(explained.bodies)
-    if out is not None:
-        write_page(out, result.outcome.case.runs.name, views, matrices)
-    if result.internal_error:
-        report_internal_error(result.internal_error)
-    accepted_here = [target for target, bug in result.bugs.items() if is_accepted(bug, library)]
-    excused = (*(compared.known if compared else ()), *accepted_here)
-    code = exit_code(result, counted, excused, wanted or ())
-    open_ones = [one for one in result.disagreements if not one.by_rounding]
-    if disagreements == "fail" and open_ones and code in (0, 5):
+
+@dataclass(frozen=True)
+class _CheckOrder:
+    """What the command line and the project file ask for."""
+
+    program: str
+    settings: CheckSettings
+    counted: tuple[Judgement, ...]  # verdicts for which the exit code is 1
+    library: Library
+    before: Baseline | None
+    store: Path
+    taps: str  # of the view layer by layer; empty: no view
+    out: Path | None
+    diagnose: bool
+    as_json: bool
+    open_counts: bool  # disagreements where the specification is silent count for the exit code
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What came out, as the renderers take it."""
+
+    result: CheckResult
+    compared: Compared | None
+    views: list[dict[str, Any]]
+    explained: ExplainedBugs
+
+    @property
+    def matrices(self) -> list[dict[str, Any]]:
+        whole = [self.result.pairwise] if self.result.pairwise else []
+        return [matrix.to_json() for matrix in (*whole, *self.result.across)]
+
+
+def _read(given: Mapping[str, Any]) -> _CheckOrder:
+    """Validate everything that was asked for, before a store is made or a worker starts."""
+    from driftline.campaign.check.layering import check_taps
+    from driftline.campaign.check.session import require_target
+    from driftline.campaign.check.settings import CheckSettings
+    from driftline.checking.accept import parse_accept
+    from driftline.core.target import parse_targets
+    from driftline.inputs.sizes import Sizes
+    from driftline.report.baseline import read_baseline
+
+    project = settings_of_run("accept", "fail_on", "targets", "timeout")
+    typed, fail_on, layers = given["accept"], given["fail_on"], given["layers"]
+    accepted = parse_accept(typed) if typed else parse_accept(project.accept, project.said_by("accept"))
+    counted = parse_fail_on(
+        fail_on or project.fail_on or "fail", "--fail-on" if fail_on else project.said_by("fail_on")
+    )
+    before = read_baseline(given["baseline"]) if given["baseline"] else None
+    library = library_of(given["folders"])
+    usual = given["targets"] is None and project.targets is not None
+    targets = project.targets if usual else given["targets"]
+    with naming_the_file(project.said_by("targets") if usual else ""):
+        for target in parse_targets(targets) if targets is not None else ():
+            require_target(target)
+    if given["lift"] and layers:
+        raise DriftlineError("--lift makes another program, in float32; it cannot be used with --layers.")
+    check_taps(given["taps"])
+    require_layers("taps", layers=layers)
+    if given["out"] is not None:
+        require_page(given["out"], wanted=layers or given["pairwise"] or bool(given["across"]))
+    sizes = Sizes.parse(given["dims"], given["shapes"])
+    same = {name: given[name] for name in _SAME}
+    settings = CheckSettings(
+        **same,
+        targets=None if targets is None else [targets],
+        dims=sizes.dims,
+        shapes=sizes.shapes,
+        timeout=given["timeout"] or project.timeout or 300.0,
+        lift=False if layers else given["lift"],
+        accept=accepted,
+        across=given["across"],
+        reference=given["reference"] or "",
+        keep_reduced=Judgement.REDUCED in counted,
+        usual=(*(["targets"] if usual else []), *([] if typed else ["accept"])),
+    )
+    return _CheckOrder(
+        given["program"],
+        settings,
+        counted,
+        library,
+        before,
+        given["store"],
+        given["taps"] if layers else "",
+        given["out"],
+        given["diagnose"],
+        given["as_json"],
+        given["disagreements"] == "fail",
+    )
+
+
+def _carry_out(order: _CheckOrder, bench: Workbench) -> _Done:
+    """Check the program, and look closer where that was asked for."""
+    from driftline.campaign.explain.explanations import ExplainedBugs
+    from driftline.report.baseline import compare_check
+    from driftline.report.progress import CheckProgress
+
+    require = order.before.require_program if order.before else lambda program: None
+    with CheckProgress(f"Checking {order.program}") as progress:
+        result = bench.check(order.program, asked=order.settings, require=require, listener=progress)
+    views = look_layers(bench, result, order.taps) if order.taps else []
+    found = [bug.id for bug in result.bugs.values()]
+    explained = explain(found, bench) if order.diagnose else ExplainedBugs()
+    compared = compare_check(order.before, result, order.counted) if order.before else None
+    return _Done(result, compared, views, explained)
+
+
+def _show(order: _CheckOrder, done: _Done) -> None:
+    """Print the result, as a table or as JSON, and write the page of its views."""
+    from driftline.cli import report_internal_error
+
+    if order.as_json:
+        _print_as_json(order, done)
+    else:
+        _print_as_table(order, done)
+    if order.out is not None:
+        write_page(order.out, done.result.outcome.case.runs.name, done.views, done.matrices)
+    if done.result.internal_error:
+        report_internal_error(done.result.internal_error)
+
+
+def _print_as_json(order: _CheckOrder, done: _Done) -> None:
+    from driftline.report.results import check_json
+
+    result = done.result
+    more: dict[str, object] = {"layers": done.views} if order.taps else {}
+    more |= {"pairwise": result.pairwise.to_json()} if result.pairwise else {}
+    more |= {"across": [matrix.to_json() for matrix in result.across]} if order.settings.across else {}
+    print_json({**check_json(result, done.compared, order.library), **more, **done.explained.to_json()})
+
+
+def _print_as_table(order: _CheckOrder, done: _Done) -> None:
+    from driftline.report.diagnosis import show_diagnoses
+    from driftline.report.pairwise_table import show_pairwise
+    from driftline.report.screen import console
+    from driftline.report.terminal import show_check
+
+    show_check(done.result, explained=order.diagnose, baseline=done.compared, library=order.library)
+    show_views(done.views)
+    for body in done.matrices:
+        show_pairwise(console(), body)
+    show_diagnoses(done.explained.bodies)
+
+
+def _exit_code(order: _CheckOrder, done: _Done) -> int:
+    """Compute the exit code, and name the targets without which it is 4."""
+    from driftline.campaign.check.session import fitting_targets
+    from driftline.report.annotated import is_accepted
+
+    result = done.result
+    wanted = order.settings.wanted or []
+    if "targets" in order.settings.usual:
+        wanted, _ = fitting_targets(result.outcome.case.runs, wanted)
+    accepted = [target for target, bug in result.bugs.items() if is_accepted(bug, order.library)]
+    code = exit_code(result, order.counted, (*(done.compared.known if done.compared else ()), *accepted), wanted)
+    if order.open_counts and code in (0, 5) and any(not one.by_rounding for one in result.disagreements):
         code = 1
     for skipped in result.outcome.skipped:
-        if code == 4 and skipped.target in (wanted or ()):
-            note(f"driftline: {skipped.target} {skipped.reason}")
+        if code == 4 and skipped.target in wanted:
+            note(f"driftline: {skipped.target}: {skipped.reason}")
     return code

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from driftline.cli.settings import settings_of_run
+from driftline.cli.settings import IGNORED_SETTINGS, settings_of_run
+from driftline.core.closing import FailedStep
 from driftline.core.config import default_store
+from driftline.core.errors import DriftlineError
 from driftline.core.text import to_json
 from driftline.core.times import parse_budget
 from driftline.execute.processors import usual_jobs
@@ -35,7 +37,16 @@ def store_option(function: F) -> F:
 def store_of_run() -> Path:
     if "DRIFTLINE_STORE" in os.environ:
         return default_store()
-    return settings_of_run("store").store or default_store()
+    return settings_of_run("store").store or _own_folder(default_store())
+
+
+def _own_folder(store: Path) -> Path:
+    """The default folder, unless a repository has a link in its place that leads elsewhere."""
+    if store.is_symlink() and not store.resolve().is_relative_to(Path.cwd()):
+        raise DriftlineError(
+            f"{store} is a link to {store.resolve()}. If you made it, say --store {store}; otherwise remove it."
+        )
+    return store
 
 
 def json_option(function: F) -> F:
@@ -116,4 +127,15 @@ def trust_option(function: F) -> F:
 
 
 def print_json(value: Any) -> None:
+    """Print the result of a command; settings of the project that were ignored are part of it."""
+    context = click.get_current_context(silent=True)
+    ignored = context.find_root().meta.get(IGNORED_SETTINGS) if context else None
+    if ignored and isinstance(value, dict):
+        value = {**value, "ignored_settings": ignored}
     click.echo(to_json(value, indent=1))
+
+
+def tell_failed(failed: Sequence[FailedStep]) -> None:
+    """One line for each step at the end of a run that failed; --json has where, too."""
+    for step in failed:
+        note(f"driftline: {step.sentence}.")

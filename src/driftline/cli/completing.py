@@ -35,6 +35,8 @@ def complete_generators(context: click.Context, parameter: click.Parameter, type
 def complete_bugs(context: click.Context, parameter: click.Parameter, typed: str) -> Offer:
     """Bugs of the store that the command line names, or of the usual one."""
     from driftline.cli.common import store_of_run
+    from driftline.core.text import first_line
+    from driftline.report.titles import title_of
     from driftline.store import Store, listing
 
     with contextlib.suppress(DriftlineError, OSError):
@@ -42,7 +44,7 @@ def complete_bugs(context: click.Context, parameter: click.Parameter, typed: str
         with Store.open(Path(given) if given else store_of_run()) as kept:
             bugs = listing.list_bugs(kept, listing.BugFilter(), most=-1)
         found = (bug for bug in bugs if bug.id.startswith(typed))
-        return [CompletionItem(bug.id, help=f"{bug.fingerprint.kind}: {bug.fingerprint.detail[:60]}") for bug in found]
+        return [CompletionItem(bug.id, help=first_line(title_of(bug), 70)) for bug in found]
     return []
 
 

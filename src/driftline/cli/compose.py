@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from driftline.cli.common import Ticker, json_option, note, print_json, seed_option
+from driftline.cli.filled import filled
 from driftline.core.errors import DriftlineError
 
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
+
+
+@dataclass(frozen=True)
+class _ComposeOptions:
+    """The options of `driftline compose`."""
+
+    out: Path
+    ops: str
+    length: int
+    min_count: int | None
+    every: bool
+    dtype: str
+    shape: str
+    seed: int
 
 
 @click.command()
@@ -24,10 +40,8 @@ _DTYPES = ("float32", "float16", "bfloat16", "float64")
 @click.option("--shape", metavar="AxB", default="16x8", show_default=True, help="Of the inputs; rows are reduced.")
 @seed_option
 @json_option
-def compose(
-    out: Path, ops: str, length: int, min_count: int | None, every: bool, dtype: str, shape: str, seed: int,
-    as_json: bool,
-) -> int:  # fmt: skip
+@filled(_ComposeOptions)
+def compose(asked: _ComposeOptions, as_json: bool) -> int:
     """Write small models of given operators as Python, TorchScript and ONNX, with a metadata file.
 
     \b
@@ -52,14 +66,18 @@ def compose(
     from driftline.instabilities.models import METADATA, write_models
     from driftline.instabilities.operations import parse_operations
 
-    if every and min_count:
+    out = asked.out
+    if asked.every and asked.min_count:
         raise DriftlineError("Give --all or --min-count, not both.")
-    operations, sizes = parse_operations(ops), _shape(shape)
+    operations, sizes = parse_operations(asked.ops), _shape(asked.shape)
     if out.is_dir() and any(out.iterdir()) and not (out / METADATA).is_file():
         raise DriftlineError(f"--out {out}: the folder is not empty, and holds no composed models; name another one.")
-    models = make(operations, length, least=min_count, every=every, dtype=dtype, shape=sizes, seed=seed)
-    about = {"operators": [one.name for one in operations], "length": length, "dtype": dtype, "shape": list(sizes),
-             "seed": seed}  # fmt: skip
+    models = make(
+        operations, asked.length, least=asked.min_count, every=asked.every, dtype=asked.dtype, shape=sizes,
+        seed=asked.seed,
+    )  # fmt: skip
+    about = {"operators": [one.name for one in operations], "length": asked.length, "dtype": asked.dtype,
+             "shape": list(sizes), "seed": asked.seed}  # fmt: skip
     with Pool() as pool, Ticker("Writing models", len(models)) as ticker:
         path = write_models(pool, out, models, about, lambda count: ticker.advance(count, "written"))
     if as_json:

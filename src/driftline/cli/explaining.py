@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -12,22 +13,39 @@ import click
 from driftline.cli.clock import elapsed
 from driftline.cli.common import parse_budget, plugin_option, seed_option, sizes_options, store_option, trust_option
 from driftline.cli.completing import complete_subject, complete_targets
+from driftline.cli.filled import filled
 from driftline.core.errors import InternalError
 from driftline.report.progress import Activity, CheckProgress
 
 if TYPE_CHECKING:
-    from driftline.campaign.explanations import ExplainedBugs
-    from driftline.campaign.failing import Failing
+    from driftline.campaign.explain.explanations import ExplainedBugs
+    from driftline.campaign.explain.failing import Failing
     from driftline.causes import Library
-    from driftline.execute.pool import Pool
-    from driftline.store import Store
     from driftline.workbench import FailingSettings, Workbench
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def explaining_options(budget: str) -> Callable[[F], F]:
-    def decorate(function: F) -> F:
+@dataclass(frozen=True)
+class ExplainOptions:
+    """The arguments that all commands take that explain a failure."""
+
+    subject: str
+    budget: str
+    target: str | None
+    inputs: str
+    dims: tuple[str, ...]
+    shapes: tuple[str, ...]
+    seed: int
+    store: Path
+    plugins: tuple[str, ...]
+
+
+def explaining_options(budget: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add the arguments of `ExplainOptions` to a command, which takes them as `given`. `budget`: the default."""
+
+    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        function = filled(ExplainOptions, "given")(function)
         for option in (
             plugin_option,
             trust_option,
@@ -58,22 +76,21 @@ def diagnose_option(function: F) -> F:
     )
 
 
-def explain(bugs: Sequence[str], store: Store, pool: Pool, library: Library) -> ExplainedBugs:
+def explain(bugs: Sequence[str], bench: Workbench) -> ExplainedBugs:
     """Explain bugs one after the other, with progress; what cannot be explained is said on stderr."""
-    from driftline.campaign.diagnosis import EACH
-    from driftline.campaign.explanations import ExplainedBugs, explain_bugs
-    from driftline.checking.checker import Checker
+    from driftline.campaign.explain.diagnosis import EACH
+    from driftline.campaign.explain.explanations import ExplainedBugs
 
     if not bugs:
         return ExplainedBugs(asked=True)
     with Activity("Explaining", EACH * len(bugs)) as progress:
-        return explain_bugs(Checker(pool), store, bugs, library=library, listener=progress)
+        return bench.explain(bugs, listener=progress)
 
 
 @contextmanager
 def opened(subject: str, store: Path, plugins: Sequence[str], library: Library | None = None) -> Iterator[Workbench]:
     """The store with its workers, for a command that explains something."""
-    from driftline.campaign.failing import is_program
+    from driftline.campaign.explain.failing import is_program
     from driftline.store import Store
     from driftline.workbench import Workbench
 
@@ -85,7 +102,7 @@ def opened(subject: str, store: Path, plugins: Sequence[str], library: Library |
 
 def failing_for(bench: Workbench, subject: str, **settings: Unpack[FailingSettings]) -> Failing:
     """What a command is asked to explain. To check a program first takes a while, and is shown."""
-    from driftline.campaign.failing import is_program
+    from driftline.campaign.explain.failing import is_program
 
     if not is_program(subject):
         return bench.failing(subject, **settings)
@@ -99,54 +116,39 @@ class Explaining:
     bench: Workbench
     failing: Failing
 
-    def __init__(
-        self,
-        title: str,
-        *,
-        subject: str,
-        budget: str,
-        target: str | None,
-        inputs: str,
-        dims: tuple[str, ...],
-        shapes: tuple[str, ...],
-        seed: int,
-        store: Path,
-        plugins: tuple[str, ...],
-        library: Library | None = None,
-    ) -> None:
+    def __init__(self, title: str, given: ExplainOptions, library: Library | None = None) -> None:
         self._title = title
-        self.seconds = parse_budget(budget)
-        self._subject, self._target, self._inputs = subject, target, inputs
-        self._dims, self._shapes = dims, shapes
-        self._seed, self._place, self._plugins, self._library = seed, store, plugins, library
+        self._given, self._library = given, library
+        self.seconds = parse_budget(given.budget)
         self._open = ExitStack()
 
     def __enter__(self) -> Explaining:
-        from driftline.campaign.failing import is_program
-        from driftline.campaign.session import check_strategy
+        from driftline.campaign.check.session import check_strategy
+        from driftline.campaign.explain.failing import is_program
         from driftline.core.plugins import load_plugins
         from driftline.core.target import Target
         from driftline.inputs.sizes import Sizes
 
-        load_plugins(self._plugins)
-        check_strategy(self._inputs)  # what is mistyped is refused before a store is made for it
-        sizes = Sizes.parse(self._dims, self._shapes)
-        if self._target:
-            Target.parse(self._target)
+        given = self._given
+        load_plugins(given.plugins)
+        check_strategy(given.inputs)  # what is mistyped is refused before a store is made for it
+        sizes = Sizes.parse(given.dims, given.shapes)
+        if given.target:
+            Target.parse(given.target)
         with ExitStack() as opening:
-            self.bench = opening.enter_context(opened(self._subject, self._place, self._plugins, self._library))
+            self.bench = opening.enter_context(opened(given.subject, given.store, given.plugins, self._library))
             before = elapsed()
             self.failing = failing_for(
                 self.bench,
-                self._subject,
-                target=self._target,
-                inputs=self._inputs,
+                given.subject,
+                target=given.target,
+                inputs=given.inputs,
                 dims=sizes.dims,
                 shapes=sizes.shapes,
-                seed=self._seed,
+                seed=given.seed,
             )
             # What was imported and opened until here is part of the budget; the check of a program is not.
-            spent = before if is_program(self._subject) else elapsed()
+            spent = before if is_program(given.subject) else elapsed()
             self.seconds = max(1.0, self.seconds - spent)
             self._open = opening.pop_all()
         return self

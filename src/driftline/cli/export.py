@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import note, plugin_option, store_option, trust_option
 from driftline.cli.completing import complete_bugs
+from driftline.cli.filled import filled
 from driftline.core.errors import DriftlineError
 from driftline.core.quoting import comment
 
@@ -20,6 +22,18 @@ if TYPE_CHECKING:
 
 FORMS = ("script", "issue", "pytest", "onnx", "json")
 _EXAMPLES = {"script": "bug.py", "issue": "issue.md", "pytest": "test_bug.py", "json": "bug.json"}
+
+
+@dataclass(frozen=True)
+class _ExportOptions:
+    """The options of `driftline export`."""
+
+    form: str
+    out: Path | None
+    original: bool
+    store: Path
+    plugins: tuple[str, ...]
+    folders: tuple[Path, ...]
 
 
 @click.command()
@@ -35,15 +49,8 @@ _EXAMPLES = {"script": "bug.py", "issue": "issue.md", "pytest": "test_bug.py", "
 @plugin_option
 @trust_option
 @causes_option
-def export(
-    subject: str,
-    form: str,
-    out: Path | None,
-    original: bool,
-    store: Path,
-    plugins: tuple[str, ...],
-    folders: tuple[Path, ...],
-) -> int:
+@filled(_ExportOptions)
+def export(subject: str, asked: _ExportOptions) -> int:
     """Write a bug down for those who can fix it.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. The reduced case is taken when there is
@@ -62,40 +69,52 @@ def export(
     and are not loaded by themselves: give them again with --plugin. Exit code 0: valid; 1: not valid, and the reason is
     said.
     """
-    from driftline.campaign.exporting import subject_of
-    from driftline.campaign.failing import about_cost, find_failing
+    from driftline.campaign.explain.exporting import subject_of
+    from driftline.campaign.explain.failing import about_cost, find_failing
     from driftline.checking.checker import Checker
     from driftline.core.case import CheckOptions
-    from driftline.core.output_place import require_place
     from driftline.core.plugins import load_plugins
-    from driftline.core.streams import write_exactly
     from driftline.execute.pool import Pool
-    from driftline.report.export.model import require_folder
-    from driftline.report.formats import write
     from driftline.store import Store
+
+    form, out = asked.form, asked.out
+    _require_out(form, out)
+    library = library_of(asked.folders)
+    load_plugins(asked.plugins)
+    options = CheckOptions(plugins=tuple(str(Path(p).resolve()) for p in asked.plugins))
+    with Store.open(asked.store) as kept, Pool() as pool:
+        checker = Checker(pool)
+        if about_cost(kept, subject):
+            return _write_timing(kept, subject, form, out)
+        failing = find_failing(subject, kept, checker, options=options)
+        gathered = subject_of(kept, checker, failing, original=asked.original, library=library)
+    if form == "onnx":
+        return _write_model(gathered, out)
+    text, made = _written(gathered, form)
+    _write_text(text, out)
+    note(_verdict(gathered, form, made, out, asked.store))
+    return 0 if made.valid else 1
+
+
+def _require_out(form: str, out: Path | None) -> None:
+    """Raise an error if a file or folder cannot be written, before anything is run."""
+    from driftline.core.output_place import require_place
+    from driftline.report.export.model import require_folder
 
     if out and form == "onnx":
         require_folder(out)
     elif out:
         require_place(out, example=_EXAMPLES[form])
-    library = library_of(folders)
-    load_plugins(plugins)
-    options = CheckOptions(plugins=tuple(str(Path(p).resolve()) for p in plugins))
-    with Store.open(store) as kept, Pool() as pool:
-        checker = Checker(pool)
-        if about_cost(kept, subject):
-            return _write_timing(kept, subject, form, out)
-        failing = find_failing(subject, kept, checker, options=options)
-        gathered = subject_of(kept, checker, failing, original=original, library=library)
-    if form == "onnx":
-        return _write_model(gathered, out)
-    text, made = _written(gathered, form)
+
+
+def _write_text(text: str, out: Path | None) -> None:
+    from driftline.core.streams import write_exactly
+    from driftline.report.formats import write
+
     if out:
         write(out, text)
     else:
         write_exactly(text)
-    note(_verdict(gathered, form, made, out, store))
-    return 0 if made.valid else 1
 
 
 def _written(subject: Subject, form: str) -> tuple[str, Exported]:
@@ -107,7 +126,7 @@ def _written(subject: Subject, form: str) -> tuple[str, Exported]:
 
     made = export_test(subject) if form == "pytest" else export_script(subject)
     if form == "issue":
-        return issue_text(subject, made), made
+        return issue_text(made.subject or subject, made), made
     if form == "json":
         return to_json({"schema": SCHEMA, **facts(subject, made.to_json())}, indent=1) + "\n", made
     if made.valid:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,15 +21,28 @@ from driftline.cli.common import (
     progress_line,
     seed_option,
     store_option,
+    tell_failed,
 )
 from driftline.cli.completing import complete_generators, complete_targets
+from driftline.cli.early_end import own_hunt, show_nothing, show_so_far, summary_of_nothing
 from driftline.cli.explaining import diagnose_option
-from driftline.cli.llm_options import llm_cost_option, llm_tokens_option
+from driftline.cli.llm_options import llm_cost_option, llm_table_of_run, llm_tokens_option
 from driftline.cli.settings import naming_the_file, settings_of_run
 from driftline.cli.verdict_options import accept_option, baseline_option
-from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
+from driftline.core.closing import closing_step, exit_code_after
+from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError, InternalError
+from driftline.core.full_disk import no_room
 from driftline.core.quoting import shell
 
+if TYPE_CHECKING:
+    from driftline.campaign.hunt.result import HuntResult
+    from driftline.causes import Library
+    from driftline.report.baseline import Baseline
+    from driftline.store.hunts import Hunt
+    from driftline.workbench import Workbench
+
+# Options that are keywords of `Workbench.hunt` by the same name.
+_SAME = ("seed", "timeout", "diagnose", "llm_tokens", "llm_cost", "llm_replay", "shard")
 _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 
 
@@ -34,6 +50,12 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 @click.option("--budget", metavar="TIME", help="How long to hunt, all included: 90s, 10m, 1h.  [default: 10m]")
 @click.option(
     "--programs", type=click.IntRange(1), help="Stop each compiler after so many programs, instead of a time."
+)
+@click.option(
+    "--at-least",
+    "least",
+    type=click.IntRange(1),
+    help="Take up to twice the time, until so many programs of each compiler were judged.",
 )
 @click.option(
     "--targets", metavar="T1,T2", shell_complete=complete_targets, help="Targets; default: every available compiler."
@@ -62,9 +84,13 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 @click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one program.")
 @click.option(
     "--resume",
-    is_flag=True,
-    help="Go on with the last hunt in the store that did not come to its end; with a longer --budget, also with one"
-    " that did: what it left unexamined comes first.",
+    metavar="[N]",
+    is_flag=False,
+    flag_value=0,
+    type=click.IntRange(0),
+    help="Go on with the last hunt in the store that did not come to its end or left failing programs unexamined, or"
+    " with hunt N. What was left is examined first, also when the hunt's time is over; a longer --budget gives it"
+    " new programs.",
 )
 @click.option(
     "--shard",
@@ -95,31 +121,7 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 @store_option
 @plugin_option
 @json_option
-def hunt(
-    budget: str | None,
-    programs: int | None,
-    targets: str | None,
-    generators: str | None,
-    inputs: str,
-    jobs: int,
-    cluster: str | None,
-    timeout: float,
-    resume: bool,
-    shard: str,
-    llm_tokens: int | None,
-    llm_cost: float | None,
-    llm_replay: bool,
-    varying: str | None,
-    accept: tuple[str, ...],
-    diagnose: bool,
-    baseline: Path | None,
-    folders: tuple[Path, ...],
-    out: Path | None,
-    seed: int,
-    store: Path,
-    plugins: tuple[str, ...],
-    as_json: bool,
-) -> int:
+def hunt(**given: Any) -> int:
     """Make programs, run them on all compilers, and keep every bug once.
 
     Programs come from generators: `alone` (every operator by itself, in every circumstance), `graph` (random typed
@@ -141,128 +143,216 @@ def hunt(
       driftline report --out report.html                 what was found, for people
 
     The same seed gives the same programs. Exit codes: 0 nothing found, 1 bugs found, 3 Driftline itself failed
-    somewhere (what was found is kept), 5 no program came to a verdict, 130 interrupted (resume it); 2 and 4 as
-    everywhere. What --accept (or driftline.toml) names is counted apart and is no bug. With --baseline, bugs of the
-    earlier run do not count; nor do those that a cause with `accepted = true` explains (--causes).
+    somewhere (what was found is kept), 4 no bugs, and a target is broken (it fails whatever it is given), 5 no program
+    came to a verdict, 130 interrupted (resume it); 2 as everywhere. What --accept (or driftline.toml) names is counted
+    apart and is no bug. With --baseline, bugs of the earlier run do not count; nor do those that a cause with
+    `accepted = true` explains (--causes).
     """
-    from driftline.campaign.hunt import hunt_so_far
-    from driftline.campaign.session import require_target
-    from driftline.campaign.varied import check_settings_way
-    from driftline.checking.accept import parse_accept
-    from driftline.core.plugins import load_plugins, plugin_words
-    from driftline.core.target import parse_targets
-    from driftline.report.annotated import accepted_among
-    from driftline.report.baseline import read_baseline
-    from driftline.report.diagnosis import show_diagnoses
+    from driftline.core.plugins import load_plugins
     from driftline.report.hunt_progress import HuntProgress
-    from driftline.report.hunts import hunt_json, show_hunt
     from driftline.store.hunts import HuntLog
     from driftline.workbench import Workbench
 
-    load_plugins(plugins)
-    library = library_of(folders)
-    before = read_baseline(baseline) if baseline else None
-    said_by = ""
-    agreed: tuple[str, ...] = ()
-    if not resume:
-        project = settings_of_run("accept")
-        agreed = parse_accept(accept) if accept else parse_accept(project.accept, project.said_by("accept"))
-    elif accept:
-        raise DriftlineError("--resume goes on with what was accepted then; leave out --accept.")
-    if not resume and targets is None:
-        settings = settings_of_run("targets")
-        targets, said_by = settings.targets, settings.said_by("targets") if settings.targets else ""
-    with naming_the_file(said_by):
-        for target in parse_targets(targets) if targets is not None else ():
-            require_target(target)
-    if varying is not None:
-        check_settings_way(varying)
-        if resume:
-            raise DriftlineError("--resume goes on with the settings that were drawn then; leave out --settings.")
-    if budget and programs:
-        raise DriftlineError("Give --budget or --programs, not both.")
-    seconds = parse_budget(budget) if budget else None
-    if resume and (targets or generators or shard):
-        raise DriftlineError(
-            "--resume goes on with what was asked for then; leave out --targets, --generators and --shard."
-        )
-    if resume and not (store / "store.db").is_file():
-        raise DriftlineError(
-            f"There is no store in {store}, and so no unfinished hunt; leave out --resume to start one."
-        )
-    if out:
-        from driftline.core.output_place import require_place
-
-        if out.suffix not in _SUFFIXES:
-            raise DriftlineError(f"--out {out}: the name must end in {', '.join(_SUFFIXES)}.")
-        require_place(out)
-    wanted = _names(generators) if generators else None
-    if (llm_tokens or llm_cost or llm_replay) and not resume and (wanted is None or "llm" not in wanted):
-        raise DriftlineError(
-            "--llm-tokens, --llm-cost and --llm-replay are for the generator llm: name it with --generators."
-        )
-    table = settings_of_run("llm").llm if resume or (wanted and "llm" in wanted) else None
-    with Workbench(store, plugins=plugins, jobs=jobs, library=library) as bench:
+    with summary_of_nothing(as_json=given["as_json"]):
+        load_plugins(given["plugins"])
+    order = _read(given)
+    with Workbench(order.store, plugins=given["plugins"], jobs=given["jobs"], library=order.library) as bench:
+        older = {one.id for one in HuntLog(bench.store).hunts()}
         try:
             progress_line("Importing the compilers ...")
             with HuntProgress(elapsed()) as progress:
-                result = bench.hunt(
-                    seconds=seconds,
-                    programs=programs or 0,
-                    targets=[targets] if targets is not None else None,
-                    generators=wanted,
-                    inputs=_names(inputs),
-                    seed=seed,
-                    settings=varying or "",
-                    cluster=cluster or "",
-                    timeout=timeout,
-                    accept=agreed,
-                    resume=resume,
-                    diagnose=diagnose,
-                    llm=table,
-                    llm_tokens=llm_tokens,
-                    llm_cost=llm_cost,
-                    llm_replay=llm_replay,
-                    shard=shard,
-                    spent=elapsed(),
-                    listener=progress,
-                )
+                result = bench.hunt(**order.keywords, spent=elapsed(), listener=progress)
+        except (DriftlineError, OSError) as error:
+            _show_failed(order, bench, older, error)
+            raise
         except KeyboardInterrupt:
-            going = HuntLog(bench.store).unfinished()
+            going = own_hunt(HuntLog(bench.store), older, resuming=order.keywords["resume"])
             if not going:
-                raise  # while bugs were explained: there is nothing to resume
-            so_far = hunt_so_far(bench.store, going[0])
-            if as_json:
-                print_json({**hunt_json(so_far, bench.store, library), "interrupted": True})
-            else:
-                show_hunt(so_far, bench.store, None, library)
-            plan = going[0].plan  # which has a new limit once the hunt goes on under it
-            limit = ["--budget", str(budget)] if seconds and plan.get("seconds") != seconds else []
-            limit += ["--programs", str(programs)] if programs and plan.get("programs") != programs else []
-            command = shell(["driftline", "hunt", "--resume", *limit, "--store", store, *plugin_words()])
-            note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
-            return 130
-        if result.no_time:
-            note(f"driftline: hunt {result.hunt.id} is not resumed, {result.no_time}; give it more with --budget.")
-        if out:
-            bench.report(out)
-        if as_json:
+                raise
+            return _show_interrupted(order, bench, going)
+        _show(order, bench, result)
+    return _exit_code(order, result)
+
+
+@dataclass(frozen=True)
+class _HuntOrder:
+    """What the command line and the project file ask for."""
+
+    keywords: dict[str, Any]  # of `Workbench.hunt`
+    library: Library
+    before: Baseline | None
+    store: Path
+    out: Path | None
+    as_json: bool
+    budget: str | None  # as it was typed
+
+
+def _read(given: Mapping[str, Any]) -> _HuntOrder:
+    """Validate everything that was asked for, before a store is made or a worker starts."""
+    from driftline.report.baseline import read_baseline
+
+    resuming = given["resume"] is not None
+    library = library_of(given["folders"])
+    before = read_baseline(given["baseline"]) if given["baseline"] else None
+    agreed = _read_accept(given, resuming)
+    targets = _read_targets(given, resuming)
+    _require_together(given, resuming)
+    seconds = parse_budget(given["budget"]) if given["budget"] else None
+    if given["out"]:
+        _require_report(given["out"])
+    wanted = _names(given["generators"]) if given["generators"] else None
+    with_model = resuming or bool(wanted and "llm" in wanted)
+    if (given["llm_tokens"] or given["llm_cost"] or given["llm_replay"]) and not with_model:
+        raise DriftlineError(
+            "--llm-tokens, --llm-cost and --llm-replay are for the generator llm: name it with --generators."
+        )
+    same = {name: given[name] for name in _SAME}
+    keywords = {
+        **same,
+        "seconds": seconds,
+        "programs": given["programs"] or 0,
+        "least": given["least"] or 0,
+        "targets": [targets] if targets is not None else None,
+        "generators": wanted,
+        "inputs": _names(given["inputs"]),
+        "settings": given["varying"] or "",
+        "cluster": given["cluster"] or "",
+        "accept": agreed,
+        "resume": resuming,
+        "number": given["resume"] or 0,
+        "llm": llm_table_of_run() if with_model else None,
+    }
+    return _HuntOrder(keywords, library, before, given["store"], given["out"], given["as_json"], given["budget"])
+
+
+def _read_accept(given: Mapping[str, Any], resuming: bool) -> tuple[str, ...]:
+    """Read which arithmetic is no finding, from the command line or the project file."""
+    from driftline.checking.accept import parse_accept
+
+    typed = given["accept"]
+    if resuming:
+        if typed:
+            raise DriftlineError("--resume goes on with what was accepted then; leave out --accept.")
+        return ()
+    project = settings_of_run("accept")
+    return parse_accept(typed) if typed else parse_accept(project.accept, project.said_by("accept"))
+
+
+def _read_targets(given: Mapping[str, Any], resuming: bool) -> str | None:
+    """Read the targets, from the command line or the project file, and refuse those that are not available."""
+    from driftline.campaign.check.session import require_target
+    from driftline.core.target import parse_targets
+
+    targets: str | None = given["targets"]
+    said_by = ""
+    if not resuming and targets is None:
+        project = settings_of_run("targets")
+        targets, said_by = project.targets, project.said_by("targets") if project.targets else ""
+    with naming_the_file(said_by):
+        for target in parse_targets(targets) if targets is not None else ():
+            require_target(target)
+    return targets
+
+
+def _require_together(given: Mapping[str, Any], resuming: bool) -> None:
+    """Refuse options that cannot be used with each other."""
+    from driftline.campaign.hunt.varied import check_settings_way
+
+    if given["varying"] is not None:
+        check_settings_way(given["varying"])
+        if resuming:
+            raise DriftlineError("--resume goes on with the settings that were drawn then; leave out --settings.")
+    if given["budget"] and given["programs"]:
+        raise DriftlineError("Give --budget or --programs, not both.")
+    if given["least"] and (given["programs"] or resuming):
+        raise DriftlineError("--at-least is for a new hunt with a --budget; leave it out.")
+    if resuming and (given["targets"] or given["generators"] or given["shard"]):
+        raise DriftlineError(
+            "--resume goes on with what was asked for then; leave out --targets, --generators and --shard."
+        )
+    with summary_of_nothing(as_json=given["as_json"]):
+        if resuming and not (given["store"] / "store.db").is_file():
+            raise DriftlineError(
+                f"There is no store in {given['store']}, and so no unfinished hunt; leave out --resume to start one."
+            )
+
+
+def _require_report(out: Path) -> None:
+    """Refuse early a report that cannot be written."""
+    from driftline.core.output_place import require_place
+
+    if out.suffix not in _SUFFIXES:
+        raise DriftlineError(f"--out {out}: the name must end in {', '.join(_SUFFIXES)}.")
+    require_place(out)
+
+
+def _show_failed(order: _HuntOrder, bench: Workbench, older: Collection[int], error: Exception) -> None:
+    """Print what a hunt that an error ended had found, or that it found nothing."""
+    from driftline.store.hunts import HuntLog
+
+    begun = own_hunt(HuntLog(bench.store), older, resuming=order.keywords["resume"])
+    if begun:
+        show_so_far(bench.store, begun, order.library, as_json=order.as_json)
+    elif no_room(error):
+        show_nothing()
+
+
+def _show_interrupted(order: _HuntOrder, bench: Workbench, going: Hunt) -> int:
+    """Print what an interrupted hunt found so far, and the command that goes on; return the exit code."""
+    from driftline.core.plugins import plugin_words
+
+    show_so_far(bench.store, going, order.library, as_json=order.as_json, interrupted=True)
+    if going.finished:
+        note("driftline: interrupted while bugs were explained; everything so far is kept.")
+        return 130
+    plan = going.plan  # which has a new limit once the hunt goes on under it
+    seconds, programs, tokens = (order.keywords[name] for name in ("seconds", "programs", "llm_tokens"))
+    limit = ["--budget", str(order.budget)] if seconds and plan.get("seconds") != seconds else []
+    limit += ["--programs", str(programs)] if programs and plan.get("programs") != programs else []
+    limit += ["--llm-tokens", str(tokens)] if tokens else []
+    command = shell(["driftline", "hunt", "--resume", going.id, *limit, "--store", order.store, *plugin_words()])
+    note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
+    return 130
+
+
+def _show(order: _HuntOrder, bench: Workbench, result: HuntResult) -> None:
+    """Write the report, and print what was found; what fails here is said in a line."""
+    from driftline.report.diagnosis import show_diagnoses
+    from driftline.report.hunts import hunt_json, show_hunt
+
+    before = order.before
+    if result.no_time:
+        note(f"driftline: hunt {result.hunt.id} is not resumed, {result.no_time}; give it more with --budget.")
+    failed = result.failed_steps
+    if order.out:
+        with closing_step(failed, f"writing {order.out}", "driftline report writes it from the store"):
+            bench.report(order.out)
+    with closing_step(failed, "showing what was found", "driftline bugs list shows what the store holds"):
+        if order.as_json:
             known = {"baseline": before.hunt_json(result.bugs)} if before else {}
-            print_json({**hunt_json(result, bench.store, library), **known, **result.explained.to_json()})
+            print_json({**hunt_json(result, bench.store, order.library), **known, **result.explained.to_json()})
         else:
-            show_hunt(result, bench.store, out, library)
+            show_hunt(result, bench.store, order.out, order.library)
             show_diagnoses(result.explained.bodies)
             if before:
                 click.echo(before.hunt_line(result.bugs))
+    tell_failed(failed)
+
+
+def _exit_code(order: _HuntOrder, result: HuntResult) -> int:
+    from driftline.report.annotated import accepted_among
+
     if result.internal_errors:
         from driftline.cli import report_internal_error
 
         report_internal_error(result.internal_errors[0])
         return InternalError.exit_code
-    excused = accepted_among(result.bugs.values(), library) | (before.bugs if before else frozenset())
-    if set(result.bugs) - excused:
+    known = order.before.bugs if order.before else frozenset()
+    if set(result.bugs) - accepted_among(result.bugs.values(), order.library) - known:
         return 1
-    return 0 if result.judged or result.bugs else NOTHING_COMPARED
+    if result.broken:
+        return BackendUnavailable.exit_code
+    return exit_code_after(result.failed_steps, 0 if result.judged or result.bugs else NOTHING_COMPARED)
 
 
 def _names(text: str) -> list[str]:

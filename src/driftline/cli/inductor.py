@@ -8,8 +8,10 @@ import click
 
 from driftline.cli.common import Activity, json_option, note, print_json, seed_option
 from driftline.cli.completing import complete_program
+from driftline.cli.filled import filled
 from driftline.core.text import plural
 from driftline.inductor.lab import DEFAULT, REPORT, Lab, LabRun
+from driftline.inductor.settings import TIMEOUT, LabSettings
 
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=DEFAULT)
 
@@ -17,7 +19,7 @@ _OUT = click.option(
     "--out", type=click.Path(path_type=Path), default=DEFAULT, show_default=True, help="The lab folder to write to."
 )
 _DYNAMIC = click.option("--dynamic/--static", default=None, help="As torch.compile(dynamic=...); default: automatic.")
-_TIMEOUT = click.option("--timeout", type=float, default=900.0, show_default=True, help="Seconds.")
+_TIMEOUT = click.option("--timeout", type=float, default=TIMEOUT, show_default=True, help="Seconds.")
 
 
 @click.group()
@@ -46,10 +48,8 @@ def inductor() -> None:
 @seed_option
 @_TIMEOUT
 @json_option
-def capture(
-    program: str, out: Path, grad: bool, dynamic: bool | None, backend: str, device: str, seed: int, timeout: float,
-    as_json: bool,
-) -> int:  # fmt: skip
+@filled(LabSettings)
+def capture(program: str, out: Path, asked: LabSettings, as_json: bool) -> int:
     """Keep everything that torch.compile makes of PROGRAM (file.py:name, model.pt2 or model:NAME).
 
     Graphs of every stage, Inductor's IR before and after fusion, kernels, guards, statistics and times, as files and as
@@ -59,10 +59,7 @@ def capture(
     from driftline.inductor.service import capture_program
 
     with Pool() as pool, Activity("capturing", 60).beat() as activity:
-        run, problem = capture_program(
-            program, pool, out, backend=backend, device=device, grad=grad, dynamic=dynamic, seed=seed, timeout=timeout,
-            listener=activity,
-        )  # fmt: skip
+        run, problem = capture_program(program, pool, out, asked, activity)
     if as_json:
         print_json({"schema": 1, "folder": str(run.folder), "problem": problem, **run.summary})
     else:
@@ -87,20 +84,16 @@ def capture(
 @seed_option
 @_TIMEOUT
 @json_option
-def guards(
-    program: str, out: Path, shapes: tuple[str, ...], grad: bool, dynamic: bool | None, seed: int, timeout: float,
-    as_json: bool,
-) -> None:  # fmt: skip
+@filled(LabSettings)
+def guards(program: str, out: Path, shapes: tuple[str, ...], asked: LabSettings, as_json: bool) -> None:
     """Show the graphs, graph breaks, guards and recompilations of PROGRAM, with advice."""
     from driftline.execute.pool import Pool
     from driftline.inductor.service import inspect_program
     from driftline.inputs.sizes import Sizes
 
-    asked = Sizes.parse((), shapes).shapes
+    sizes = Sizes.parse((), shapes).shapes
     with Pool() as pool, Activity("inspecting", 20).beat() as activity:
-        run = inspect_program(
-            program, pool, out, shapes=asked, grad=grad, dynamic=dynamic, seed=seed, timeout=timeout, listener=activity
-        )
+        run = inspect_program(program, pool, out, asked, shapes=sizes, listener=activity)
     if as_json:
         print_json(run.read_json("guards.json"))
     else:
@@ -120,10 +113,8 @@ def guards(
 @seed_option
 @_TIMEOUT
 @json_option
-def diff(
-    program: str, out: Path, backend: str, reference: str, device: str, grad: bool, runs: int, pictures: bool,
-    seed: int, timeout: float, as_json: bool,
-) -> int:  # fmt: skip
+@filled(LabSettings)
+def diff(program: str, out: Path, asked: LabSettings, as_json: bool) -> int:
     """Compare what two backends of torch.compile make of PROGRAM, output by output.
 
     The oracle judges; where it cannot, the tolerances of torch.testing do, and it is said so. Exit code 1: something is
@@ -133,10 +124,7 @@ def diff(
     from driftline.inductor.service import diff_program
 
     with Pool() as pool, Activity("comparing", 60).beat() as activity:
-        run = diff_program(
-            program, pool, out, backend=backend, reference=reference, device=device, grad=grad, runs=runs,
-            pictures=pictures, seed=seed, timeout=timeout, listener=activity,
-        )  # fmt: skip
+        run = diff_program(program, pool, out, asked, activity)
     result = run.read_json("diff.json")
     if as_json:
         print_json({"folder": str(run.folder), **result})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,8 +21,25 @@ from driftline.cli.common import (
     trust_option,
 )
 from driftline.cli.completing import complete_program
+from driftline.cli.filled import filled
 from driftline.core.errors import DriftlineError
 from driftline.core.output_place import require_place
+
+if TYPE_CHECKING:
+    from driftline.campaign.check.solving import Solved
+
+
+@dataclass(frozen=True)
+class _InputsOptions:
+    """The options of `driftline inputs` that say what to solve."""
+
+    goals: str
+    dtype: str | None
+    node: str
+    budget: str
+    dims: tuple[str, ...]
+    shapes: tuple[str, ...]
+    seed: int
 
 
 @click.command(cls=BranchingCommand)
@@ -48,19 +67,8 @@ from driftline.core.output_place import require_place
 @plugin_option
 @trust_option
 @json_option
-def inputs(
-    program: str,
-    goals: str,
-    dtype: str | None,
-    node: str,
-    budget: str,
-    out: Path | None,
-    dims: tuple[str, ...],
-    shapes: tuple[str, ...],
-    seed: int,
-    plugins: tuple[str, ...],
-    as_json: bool,
-) -> int:
+@filled(_InputsOptions)
+def inputs(program: str, asked: _InputsOptions, out: Path | None, plugins: tuple[str, ...], as_json: bool) -> int:
     """Find inputs on which PROGRAM becomes NaN, overflows or loses its digits, or prove that there are none.
 
     PROGRAM is file.py:name, model.pt2, model:NAME or model.onnx, as for `driftline check`. Around each operator that
@@ -88,27 +96,15 @@ def inputs(
 
     Exit codes: 0 nothing was found, 1 a witness of the program was found; others as everywhere.
     """
-    from driftline.campaign.session import maker_of
-    from driftline.campaign.solving import check_request, solve_inputs, write_inputs
-    from driftline.checking.open import open_program
-    from driftline.core.case import CheckOptions
+    from driftline.campaign.check.solving import check_request, write_inputs
     from driftline.core.plugins import load_plugins
-    from driftline.events import says
-    from driftline.execute.pool import Pool
-    from driftline.inputs.sizes import Sizes
 
     load_plugins(plugins)
-    seconds = parse_budget(budget)
-    check_request(goals, dtype)
-    sizes = Sizes.parse(dims, shapes)
+    seconds = parse_budget(asked.budget)
+    check_request(asked.goals, asked.dtype)
     if out is not None:
         _require_file(out)
-    options = CheckOptions(seed=seed, plugins=tuple(str(Path(p).resolve()) for p in plugins))
-    with Pool() as pool, Activity(f"Solving {program}", seconds) as progress:
-        opened = open_program(program, pool, options, sizes)
-        maker = maker_of(opened, options, sizes)
-        solved = solve_inputs(pool, opened, maker, options, goals=goals, budget=seconds, dtype=dtype, node=node,
-                              say=says(progress, "solving"))  # fmt: skip
+    solved = _solve(program, asked, seconds, plugins)
     written = write_inputs(out, solved.inputs) if out is not None else []
     if as_json:
         from driftline.report.results import SCHEMA
@@ -121,13 +117,31 @@ def inputs(
         show_solved(console(), solved)
     if written:
         note(f"Written: {', '.join(map(str, written))}.")
-        if not dtype:
+        if not asked.dtype:
             note(f"Check them with: driftline check {program} --inputs {written[0]}")
     elif out is None and solved.inputs and not as_json:
         note(f"Keep these inputs with --out bad.npz; `driftline check {program} --inputs bad.npz` then runs them.")
     elif out is not None:
         note(f"Nothing reaches the program's inputs: {out} was not written.")
     return 1 if solved.inputs else 0
+
+
+def _solve(program: str, asked: _InputsOptions, seconds: float, plugins: tuple[str, ...]) -> Solved:
+    from driftline.campaign.check.session import maker_of
+    from driftline.campaign.check.solving import solve_inputs
+    from driftline.checking.open import open_program
+    from driftline.core.case import CheckOptions
+    from driftline.events import says
+    from driftline.execute.pool import Pool
+    from driftline.inputs.sizes import Sizes
+
+    sizes = Sizes.parse(asked.dims, asked.shapes)
+    options = CheckOptions(seed=asked.seed, plugins=tuple(str(Path(p).resolve()) for p in plugins))
+    with Pool() as pool, Activity(f"Solving {program}", seconds) as progress:
+        opened = open_program(program, pool, options, sizes)
+        maker = maker_of(opened, options, sizes)
+        return solve_inputs(pool, opened, maker, options, goals=asked.goals, budget=seconds, dtype=asked.dtype,
+                            node=asked.node, say=says(progress, "solving"))  # fmt: skip
 
 
 def _require_file(path: Path) -> None:

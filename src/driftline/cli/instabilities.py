@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from driftline.cli.common import (
     seed_option,
     store_option,
 )
+from driftline.cli.filled import filled
 from driftline.core.errors import DriftlineError
 from driftline.core.quoting import shell
 
@@ -25,6 +27,21 @@ if TYPE_CHECKING:
     from driftline.instabilities.run import RunResult
 
 FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
+
+
+@dataclass(frozen=True)
+class _RunOptions:
+    """The options of `driftline instabilities`."""
+
+    models: Path
+    inputs: str
+    specs: tuple[str, ...]
+    frameworks: str
+    out: Path
+    budget: str
+    timeout: float
+    jobs: int
+    seed: int
 
 
 @click.command(cls=BranchingCommand)
@@ -67,10 +84,8 @@ FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
 @store_option
 @plugin_option
 @json_option
-def instabilities(
-    models: Path, inputs: str, specs: tuple[str, ...], frameworks: str, out: Path, budget: str, timeout: float,
-    jobs: int, seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
-) -> int:  # fmt: skip
+@filled(_RunOptions)
+def instabilities(asked: _RunOptions, store: Path, plugins: tuple[str, ...], as_json: bool) -> int:
     """Run every model on every input with every framework, and count what goes wrong.
 
     \b
@@ -99,29 +114,28 @@ def instabilities(
     from driftline.report.progress import RunProgress
     from driftline.workbench import Workbench
 
-    seconds = parse_budget(budget)
-    with Workbench(store, plugins=plugins, jobs=jobs) as bench:
+    seconds = parse_budget(asked.budget)
+    with Workbench(store, plugins=plugins, jobs=asked.jobs) as bench:
         try:
             with RunProgress("Measuring") as progress:
                 result = bench.instabilities(
-                    models, out, inputs=inputs, frameworks=frameworks, seed=seed, timeout=timeout, solving=seconds,
-                    specs=specs,
-                    listener=progress,
+                    asked.models, asked.out, inputs=asked.inputs, frameworks=asked.frameworks, seed=asked.seed,
+                    timeout=asked.timeout, solving=seconds, specs=asked.specs, listener=progress,
                 )  # fmt: skip
         except KeyboardInterrupt:
-            command = shell(["driftline", "instabilities", "--models", models, "--inputs", inputs,
-                             *(word for spec in specs for word in ("--spec", spec)), "--frameworks",
-                             frameworks, "--out", out, "--seed", seed, "--store", store])  # fmt: skip
+            command = shell(["driftline", "instabilities", "--models", asked.models, "--inputs", asked.inputs,
+                             *(word for spec in asked.specs for word in ("--spec", spec)), "--frameworks",
+                             asked.frameworks, "--out", asked.out, "--seed", asked.seed, "--store", store])  # fmt: skip
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
             return 130
-        table, page = write_summary(out, result.records, result.skipped, result.bugs.values())
+        table, page = write_summary(asked.out, result.records, result.skipped, result.bugs.values())
     if as_json:
         from driftline.instabilities.summary import COLUMNS, summary_rows
 
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in summary_rows(result.records)]
         skipped = [{"target": str(one.target), "reason": one.reason} for one in result.skipped]
         print_json({
-            "schema": 1, "folder": str(out), "rows": rows, "skipped": skipped, "bugs": list(result.bugs),
+            "schema": 1, "folder": str(asked.out), "rows": rows, "skipped": skipped, "bugs": list(result.bugs),
             "resumed": result.resumed,
         })  # fmt: skip
     else:

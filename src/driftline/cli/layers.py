@@ -13,8 +13,7 @@ from driftline.core.errors import DriftlineError
 
 if TYPE_CHECKING:
     from driftline.checking.result import CheckResult
-    from driftline.execute.pool import Pool
-    from driftline.store import Store
+    from driftline.workbench import Workbench
 
 EXPECTED = 30.0  # seconds for one target
 
@@ -26,12 +25,9 @@ def require_layers(option: str, *, layers: bool) -> None:
         raise DriftlineError(f"--{option} chooses what --layers looks at; add --layers, or leave --{option} out.")
 
 
-def look_layers(result: CheckResult, store: Store, pool: Pool, taps: str) -> list[dict[str, Any]]:
-    from driftline.campaign.layering import look_inside
-    from driftline.checking.checker import Checker
-
+def look_layers(bench: Workbench, result: CheckResult, taps: str) -> list[dict[str, Any]]:
     with Activity("Looking at layers", EXPECTED * max(1, len(result.results))) as progress:
-        return look_inside(Checker(pool), store, result, taps=taps, listener=progress)
+        return bench.look_inside(result, taps=taps, listener=progress)
 
 
 def show_views(views: Sequence[dict[str, Any]]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from driftline.cli.settings import settings_of_run
+from driftline.cli.user_settings import merged_llm_table
 
 if TYPE_CHECKING:
     from driftline.llm.settings import LlmSettings
@@ -27,12 +28,17 @@ def llm_cost_option(function: F) -> F:
     return click.option(
         "--llm-cost",
         type=click.FloatRange(0, min_open=True),
-        help="What a language model may cost, in the currency of price_in and price_out (driftline.toml).",
+        help="What a language model may cost, in the currency of price_in and price_out (user settings).",
     )(function)
 
 
 def settings_of_model() -> LlmSettings:
-    """From the environment and driftline.toml; one sentence where something is missing."""
+    """From the environment, the user's settings and driftline.toml; one sentence where something is missing."""
     from driftline.llm.settings import llm_settings
 
-    return llm_settings(settings_of_run("llm").llm)
+    return llm_settings(llm_table_of_run())
+
+
+def llm_table_of_run() -> dict[str, Any]:
+    """What the settings files say of the language model."""
+    return merged_llm_table(settings_of_run("llm").llm)

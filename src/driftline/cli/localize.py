@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from driftline.cli.common import json_option, print_json
-from driftline.cli.explaining import Explaining, explaining_options
+from driftline.cli.explaining import Explaining, ExplainOptions, explaining_options
 
 
 @click.command()
 @explaining_options(budget="3m")
 @json_option
-def localize(as_json: bool, **given: Any) -> int:
+def localize(as_json: bool, given: ExplainOptions) -> int:
     """Find the operators of a failing program that fail by themselves.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
@@ -29,7 +29,7 @@ def localize(as_json: bool, **given: Any) -> int:
     """
     from driftline.report.results import SCHEMA
 
-    with Explaining("Localising", **given) as asked:
+    with Explaining("Localising", given) as asked:
         found = asked.bench.localize(asked.failing, seconds=asked.seconds, listener=asked.progress())
     if as_json:
         print_json({"schema": SCHEMA, **found.body})

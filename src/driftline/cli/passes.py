@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from driftline.cli.common import (
     seed_option,
     store_option,
 )
+from driftline.cli.filled import filled
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
 
@@ -82,6 +84,18 @@ def list_all(only: str, compilers: str | None, plugins: tuple[str, ...], as_json
     return 0
 
 
+@dataclass(frozen=True)
+class _TestOptions:
+    """The options of `driftline passes test`."""
+
+    budget: str | None
+    only: str
+    compilers: str | None
+    jobs: int
+    resume: bool
+    seed: int
+
+
 @passes.command("test")
 @click.option("--budget", metavar="TIME", help="How long, all included: 90s, 10m, 1h.  [default: 10m]")
 @_only_option
@@ -97,17 +111,8 @@ def list_all(only: str, compilers: str | None, plugins: tuple[str, ...], as_json
 @seed_option
 @store_option
 @json_option
-def test(
-    budget: str | None,
-    only: str,
-    compilers: str | None,
-    plugins: tuple[str, ...],
-    jobs: int,
-    resume: bool,
-    seed: int,
-    store: Path,
-    as_json: bool,
-) -> int:
+@filled(_TestOptions)
+def test(asked: _TestOptions, plugins: tuple[str, ...], store: Path, as_json: bool) -> int:
     """Run each pass alone on small programs, and check that they still mean the same.
 
     TVM's passes of TensorIR are also run on functions to which random schedule primitives were applied. What is found
@@ -119,21 +124,21 @@ def test(
     from driftline.report.passes import passes_json, show_passes_test
     from driftline.workbench import Workbench
 
-    if resume and (only or compilers):
+    if asked.resume and (asked.only or asked.compilers):
         raise DriftlineError("--resume goes on with what was asked for then; leave out --only and --compilers.")
-    seconds = parse_budget(budget) if budget else None
+    seconds = parse_budget(asked.budget) if asked.budget else None
     load_plugins(plugins)
-    wanted = None if resume else _compilers(compilers)
-    with Workbench(store, jobs=jobs) as bench:
+    wanted = None if asked.resume else _compilers(asked.compilers)
+    with Workbench(store, jobs=asked.jobs) as bench:
 
         def ask(listener: Listener) -> AuditResult:
             return bench.test_passes(
                 seconds=seconds,
                 compilers=wanted,
-                only=only,
-                seed=seed,
+                only=asked.only,
+                seed=asked.seed,
                 plugins=plugins,
-                resume=resume,
+                resume=asked.resume,
                 listener=listener,
             )
 

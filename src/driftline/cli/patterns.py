@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +21,13 @@ from driftline.cli.common import (
     seed_option,
     store_option,
 )
+from driftline.cli.filled import filled
 from driftline.cli.llm_options import llm_cost_option, llm_tokens_option, settings_of_model
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
 
 if TYPE_CHECKING:
+    from driftline.checking.checker import Checker
     from driftline.core.rule import Rule
     from driftline.events import Listener
     from driftline.patterns.audit import AuditResult
@@ -109,6 +112,16 @@ def show(rule: str, as_json: bool) -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class _DescribeOptions:
+    """The options of `driftline patterns describe`."""
+
+    every: bool
+    only: str
+    llm_tokens: int | None
+    llm_cost: float | None
+
+
 @patterns.command("describe")
 @click.argument("rule", required=False)
 @click.option("--all", "every", is_flag=True, help="All rules that can fire here.")
@@ -117,52 +130,32 @@ def show(rule: str, as_json: bool) -> int:
 @llm_cost_option
 @store_option
 @json_option
-def describe_command(
-    rule: str | None,
-    every: bool,
-    only: str,
-    llm_tokens: int | None,
-    llm_cost: float | None,
-    store: Path,
-    as_json: bool,
-) -> int:
+@filled(_DescribeOptions)
+def describe_command(rule: str | None, asked: _DescribeOptions, store: Path, as_json: bool) -> int:
     """Ask a language model what a program needs for a rule to fire: a pattern in pseudo-code, and constraints.
 
     RULE is an id or a name from `driftline patterns list`; give --only or --all for several, of inductor or of the
     compiler that the pattern begins with, as in 'xla/*'. What it says is kept in
     the store, and asked for again only when the rule's source, the question or the model changes. The source of the
-    rule goes to the server that OPENAI_BASE_URL or driftline.toml names. Exit codes: 0 all described, 1 some have no
+    rule goes to the server that OPENAI_BASE_URL or your settings name. Exit codes: 0 all described, 1 some have no
     description; 2 and 4 as everywhere.
     """
     from driftline.llm.allowance import Allowance
     from driftline.llm.client import ChatClient
     from driftline.llm.model import RecordedModel
     from driftline.llm.requirement import Analyst
-    from driftline.patterns.audit import chosen, rules_of
-    from driftline.patterns.describe import find_rule
-    from driftline.patterns.pass_rules import DESCRIBED, pass_rules
     from driftline.patterns.requirements import describe_rules
     from driftline.patterns.rule_book import CompilerRules
     from driftline.report.requirements import requirements_json, show_requirements
     from driftline.store import Store
 
-    if sum((rule is not None, every, bool(only))) != 1:
+    if sum((rule is not None, asked.every, bool(asked.only))) != 1:
         raise DriftlineError("Name one RULE, or give --only GLOB, or --all.")
     settings = settings_of_model()
-    allowance = Allowance.of(settings, llm_tokens, llm_cost)
+    allowance = Allowance.of(settings, asked.llm_tokens, asked.llm_cost)
     client = ChatClient(settings)
     with _checker() as checker, Store.create(store) as opened:
-        if rule is not None:
-            wanted = [find_rule(checker, rule)]
-        else:
-            compiler = next((name for name in DESCRIBED if only.startswith(f"{name}/")), "inductor")
-            known = pass_rules(compiler) if compiler in DESCRIBED else rules_of(checker, compiler)[1]
-            rules = [one for one in known if not one.unreachable]
-            wanted = [one for one in rules if chosen(one, only) or fnmatchcase(f"{one.compiler}/{one.name}", only)]
-            if not wanted:
-                raise DriftlineError(
-                    f"--only {only}: no rule of {compiler} is called so.{did_you_mean(only, [r.name for r in rules])}"
-                )
+        wanted = _wanted_rules(checker, rule, asked.only)
         try:
             client.require_model(settings.analyst)
             analyst = Analyst(opened, RecordedModel(opened, client), settings.analyst)
@@ -180,6 +173,36 @@ def describe_command(
     return 0 if all(one.described.requirement for one in found) else 1
 
 
+def _wanted_rules(checker: Checker, rule: str | None, only: str) -> list[Rule]:
+    """Find the rule of an id or name, else the rules that match a pattern and can fire."""
+    from driftline.patterns.audit import chosen, rules_of
+    from driftline.patterns.describe import find_rule
+    from driftline.patterns.pass_rules import DESCRIBED, pass_rules
+
+    if rule is not None:
+        return [find_rule(checker, rule)]
+    compiler = next((name for name in DESCRIBED if only.startswith(f"{name}/")), "inductor")
+    known = pass_rules(compiler) if compiler in DESCRIBED else rules_of(checker, compiler)[1]
+    rules = [one for one in known if not one.unreachable]
+    wanted = [one for one in rules if chosen(one, only) or fnmatchcase(f"{one.compiler}/{one.name}", only)]
+    if not wanted:
+        hint = did_you_mean(only, [one.name for one in rules])
+        raise DriftlineError(f"--only {only}: no rule of {compiler} is called so.{hint}")
+    return wanted
+
+
+@dataclass(frozen=True)
+class _AuditOptions:
+    """The options of `driftline patterns audit`."""
+
+    budget: str | None
+    only: str
+    compilers: str | None
+    jobs: int
+    resume: bool
+    seed: int
+
+
 @patterns.command("audit")
 @click.option("--budget", metavar="TIME", help="How long, all included: 90s, 10m, 1h.  [default: 30m]")
 @_only_option
@@ -194,16 +217,8 @@ def describe_command(
 @seed_option
 @store_option
 @json_option
-def audit(
-    budget: str | None,
-    only: str,
-    compilers: str | None,
-    jobs: int,
-    resume: bool,
-    seed: int,
-    store: Path,
-    as_json: bool,
-) -> int:
+@filled(_AuditOptions)
+def audit(asked: _AuditOptions, store: Path, as_json: bool) -> int:
     """Fire every rule, change what it leaves free, and check what it then makes of the program.
 
     What is found goes into the store and the report like a hunt's findings, with the guilty rule named. Exit codes: 0
@@ -213,15 +228,20 @@ def audit(
     from driftline.report.audits import audit_json, show_audit
     from driftline.workbench import Workbench
 
-    if resume and (only or compilers):
+    if asked.resume and (asked.only or asked.compilers):
         raise DriftlineError("--resume goes on with what was asked for then; leave out --only and --compilers.")
-    seconds = parse_budget(budget) if budget else None
-    wanted = None if resume else _named(compilers)
-    with Workbench(store, jobs=jobs) as bench:
+    seconds = parse_budget(asked.budget) if asked.budget else None
+    wanted = None if asked.resume else _named(asked.compilers)
+    with Workbench(store, jobs=asked.jobs) as bench:
 
         def ask(listener: Listener) -> AuditResult:
             return bench.audit(
-                seconds=seconds, compilers=wanted, only=only, seed=seed, resume=resume, listener=listener
+                seconds=seconds,
+                compilers=wanted,
+                only=asked.only,
+                seed=asked.seed,
+                resume=asked.resume,
+                listener=listener,
             )
 
         def show_found(result: AuditResult) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,8 +21,59 @@ from driftline.cli.common import (
     trust_option,
 )
 from driftline.cli.completing import complete_program, complete_targets
+from driftline.cli.filled import filled
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError
+from driftline.core.plugins import plugin_words
 from driftline.core.quoting import shell
+
+if TYPE_CHECKING:
+    from driftline.perf.journal import PerfHuntEntry
+    from driftline.workbench import Workbench
+
+_ONE_BASELINE = "--twin compares two programs on one target; leave out --against."
+
+
+@dataclass(frozen=True)
+class _CheckOptions:
+    """The options of `driftline perf check`."""
+
+    targets: str
+    against: str | None
+    twin: str | None
+    ratio: float
+    repeat: int
+    growth: bool
+    nodes: int
+    exponent: float
+    seconds: float
+    dims: tuple[str, ...]
+    shapes: tuple[str, ...]
+    timeout: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class _SlowHuntOptions:
+    """The options of `driftline perf hunt`."""
+
+    targets: str | None
+    against: str | None
+    twin: str | None
+    ratio: float | None
+    budget: str | None
+    programs: int | None
+    resume: bool
+    seed: int
+
+    def validate(self) -> None:
+        """Raise an error for options that cannot be used together."""
+        if self.resume and (self.targets or self.against or self.twin or self.ratio or self.programs):
+            raise DriftlineError(
+                "--resume goes on with what was asked for then; leave out --targets, --against, --twin, --ratio and"
+                " --programs."
+            )
+        if self.twin and self.against:
+            raise DriftlineError(_ONE_BASELINE)
 
 
 @click.group()
@@ -105,11 +158,8 @@ def perf() -> None:
 @plugin_option
 @trust_option
 @json_option
-def check(
-    program: str, targets: str, against: str | None, twin: str | None, ratio: float, repeat: int, growth: bool,
-    nodes: int, exponent: float, seconds: float, dims: tuple[str, ...], shapes: tuple[str, ...], timeout: float,
-    seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
-) -> int:  # fmt: skip
+@filled(_CheckOptions)
+def check(program: str, asked: _CheckOptions, store: Path, plugins: tuple[str, ...], as_json: bool) -> int:
     """Say whether targets are slower on PROGRAM than they should be.
 
     \b
@@ -130,25 +180,25 @@ def check(
     from driftline.report.progress import StepProgress
     from driftline.workbench import Workbench
 
-    if twin and against is not None:
-        raise DriftlineError("--twin compares two programs on one target; leave out --against.")
-    sizes = Sizes.parse(dims, shapes)
+    if asked.twin and asked.against is not None:
+        raise DriftlineError(_ONE_BASELINE)
+    sizes = Sizes.parse(asked.dims, asked.shapes)
     with Workbench(store, plugins=plugins) as bench, StepProgress(f"Timing {program}") as progress:
         run = bench.perf_check(
             program,
-            targets=[targets],
-            against=() if against is None else [against],
-            twin=twin,
-            ratio=ratio,
-            repeat=repeat,
-            growth=growth,
-            nodes=nodes,
-            exponent=exponent,
-            seconds=seconds,
+            targets=[asked.targets],
+            against=() if asked.against is None else [asked.against],
+            twin=asked.twin,
+            ratio=asked.ratio,
+            repeat=asked.repeat,
+            growth=asked.growth,
+            nodes=asked.nodes,
+            exponent=asked.exponent,
+            seconds=asked.seconds,
             dims=sizes.dims,
             shapes=sizes.shapes,
-            timeout=timeout,
-            seed=seed,
+            timeout=asked.timeout,
+            seed=asked.seed,
             listener=progress,
         )
     if as_json:
@@ -184,10 +234,8 @@ def check(
 @store_option
 @plugin_option
 @json_option
-def hunt(
-    targets: str | None, against: str | None, twin: str | None, ratio: float | None, budget: str | None,
-    programs: int | None, resume: bool, seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
-) -> int:  # fmt: skip
+@filled(_SlowHuntOptions)
+def hunt(asked: _SlowHuntOptions, store: Path, plugins: tuple[str, ...], as_json: bool) -> int:
     """Make programs large enough to be timed, and keep those that a target makes slow.
 
     \b
@@ -203,37 +251,18 @@ def hunt(
     Exit codes: 0 nothing found, 1 findings, 5 no program was timed, 130 interrupted (resume it); 2, 3 and 4 as
     everywhere.
     """
-    from driftline.core.plugins import plugin_words
-    from driftline.perf.check import EAGER
-    from driftline.perf.comparison import LIMIT
     from driftline.perf.journal import PerfJournal
     from driftline.perf.text import hunt_json, show_hunt, was_timed
     from driftline.workbench import Workbench
 
-    if resume and (targets or against or twin or ratio or programs):
-        raise DriftlineError(
-            "--resume goes on with what was asked for then; leave out --targets, --against, --twin, --ratio and"
-            " --programs."
-        )
-    if twin and against:
-        raise DriftlineError("--twin compares two programs on one target; leave out --against.")
-    seconds = parse_budget(budget) if budget else None
+    asked.validate()
+    seconds = parse_budget(asked.budget) if asked.budget else None
     with Workbench(store, plugins=plugins) as bench:
         journal = PerfJournal(bench.store)
-        going, before = (journal.unfinished(seconds or 0.0) if resume else None), journal.last()
+        going, before = (journal.unfinished(seconds or 0.0) if asked.resume else None), journal.last()
         try:
-            with Activity("Hunting for slow programs", going.plan.seconds if going else seconds or 600.0) as activity:
-                result = bench.perf_hunt(
-                    seconds=seconds,
-                    programs=programs or 0,
-                    targets=[targets] if targets else None,
-                    against=against or twin or EAGER,
-                    ratio=ratio or LIMIT,
-                    seed=seed,
-                    resume=resume,
-                    listener=activity,
-                )
-                code = 0
+            limit = going.plan.seconds if going else seconds or 600.0
+            result, code = _run_hunt(asked, bench, seconds, limit), 0
         except KeyboardInterrupt:
             number = going.id if going else journal.last()
             if number == before and not going:
@@ -246,8 +275,22 @@ def hunt(
             print_json(hunt_json(result, bench.store))
         else:
             show_hunt(result, bench.store)
-    if code:
-        return code
-    if result.bugs:
-        return 1
-    return 0 if was_timed(result) else NOTHING_COMPARED
+    return code or (1 if result.bugs else 0 if was_timed(result) else NOTHING_COMPARED)
+
+
+def _run_hunt(asked: _SlowHuntOptions, bench: Workbench, seconds: float | None, limit: float) -> PerfHuntEntry:
+    """Run the hunt, with its progress on the terminal. `limit`: the seconds that the progress counts up to."""
+    from driftline.perf.check import EAGER
+    from driftline.perf.comparison import LIMIT
+
+    with Activity("Hunting for slow programs", limit) as activity:
+        return bench.perf_hunt(
+            seconds=seconds,
+            programs=asked.programs or 0,
+            targets=[asked.targets] if asked.targets else None,
+            against=asked.against or asked.twin or EAGER,
+            ratio=asked.ratio or LIMIT,
+            seed=asked.seed,
+            resume=asked.resume,
+            listener=activity,
+        )

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import json_option, print_json
-from driftline.cli.explaining import Explaining, explaining_options
+from driftline.cli.explaining import Explaining, ExplainOptions, explaining_options
 from driftline.core.errors import DriftlineError
 from driftline.report.progress import ReductionProgress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from driftline.campaign.reduction import Reduced
+    from driftline.campaign.explain.reduction import Reduced
     from driftline.causes import Cause
     from driftline.core.program import Program
 
@@ -28,7 +28,7 @@ _SUFFIXES = {"onnx": ".onnx", "source": ".py", "torch": ".pt2", "tflite": ".tfli
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the reduced program here.")
 @causes_option
 @json_option
-def reduce(out: Path | None, folders: tuple[Path, ...], as_json: bool, **given: Any) -> int:
+def reduce(out: Path | None, folders: tuple[Path, ...], as_json: bool, given: ExplainOptions) -> int:
     """Make a failing program as small as it gets, so that it still fails in the same way.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
@@ -53,7 +53,7 @@ def reduce(out: Path | None, folders: tuple[Path, ...], as_json: bool, **given: 
     library = library_of(folders)
     if out:
         require_place(out)
-    with Explaining("Reducing", library=library, **given) as asked:
+    with Explaining("Reducing", given, library) as asked:
         if out:
             _require_suffix(out, _forms_to_come(asked.failing.case.program))
         with ReductionProgress() as progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from driftline.cli.common import (
     store_option,
 )
 from driftline.cli.completing import complete_bugs
+from driftline.cli.filled import filled
 from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError
 from driftline.core.quoting import shell
 
@@ -56,6 +58,19 @@ def list_all(as_json: bool) -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class _ScheduleHuntOptions:
+    """The options of `driftline schedules hunt`."""
+
+    budget: str | None
+    functions: str | None
+    tvm_target: str | None
+    space: str | None
+    jobs: int
+    resume: bool
+    seed: int
+
+
 @schedules.command("hunt")
 @click.option("--budget", metavar="TIME", help="How long, all included: 90s, 10m, 1h.  [default: 10m]")
 @click.option(
@@ -78,17 +93,8 @@ def list_all(as_json: bool) -> int:
 @seed_option
 @store_option
 @json_option
-def hunt(
-    budget: str | None,
-    functions: str | None,
-    tvm_target: str | None,
-    space: str | None,
-    jobs: int,
-    resume: bool,
-    seed: int,
-    store: Path,
-    as_json: bool,
-) -> int:
+@filled(_ScheduleHuntOptions)
+def hunt(asked: _ScheduleHuntOptions, store: Path, as_json: bool) -> int:
     """Draw schedules, run them, and keep every bug once.
 
     The same seed gives the same schedules. Exit codes: 0 nothing found, 1 bugs found, 5 no schedule came to its end
@@ -101,20 +107,24 @@ def hunt(
     from driftline.schedules.trace import RANDOM
     from driftline.store import Store
 
-    if resume and (functions or tvm_target or space):
+    if asked.resume and (asked.functions or asked.tvm_target or asked.space):
         raise DriftlineError("--resume goes on with what was asked for then; leave out --functions, --target, --space.")
-    seconds = parse_budget(budget) if budget else 0.0
+    seconds = parse_budget(asked.budget) if asked.budget else 0.0
     plan = SchedulePlan(
-        _functions(functions), read_target(tvm_target or "llvm"), space or RANDOM, seconds or 600.0, seed
+        _functions(asked.functions),
+        read_target(asked.tvm_target or "llvm"),
+        asked.space or RANDOM,
+        seconds or 600.0,
+        asked.seed,
     )
     _require_tvm()
     with Store.create(store) as kept, Pool() as pool:
         entry = None
-        if resume:
+        if asked.resume:
             entry, plan = resumed(kept, seconds=seconds)
         try:
             with Activity("Hunting among schedules", plan.seconds) as activity:
-                result = ScheduleHunt(pool, kept, plan, entry=entry, jobs=jobs, listener=activity).run()
+                result = ScheduleHunt(pool, kept, plan, entry=entry, jobs=asked.jobs, listener=activity).run()
         except KeyboardInterrupt:
             command = shell(["driftline", "schedules", "hunt", "--resume", "--store", store])
             note(f"driftline: interrupted; everything so far is kept. {activity.so_far()} Go on with: {command}")

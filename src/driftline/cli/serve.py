@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import json_option, note, plugin_option, print_json, store_option
+from driftline.cli.filled import filled
 from driftline.cli.settings import settings_of_run
 from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.inductor.lab import DEFAULT
+
+if TYPE_CHECKING:
+    from driftline.causes import Library
+    from driftline.serve.settings import ServeSettings
+
+
+@dataclass(frozen=True)
+class _ServeOptions:
+    """The options of `driftline serve`."""
+
+    store: Path
+    port: int
+    host: str
+    expose: bool
+    read_only: bool
+    browser: bool
+    compare: tuple[Path, ...]
+    shown: tuple[Path, ...]
+    upload_limit: int
+    cores: int | None
+    folders: tuple[Path, ...]
+    plugins: tuple[str, ...]
 
 
 @click.command()
@@ -52,22 +77,8 @@ from driftline.inductor.lab import DEFAULT
 @plugin_option
 @json_option
 @click.pass_context
-def serve(
-    ctx: click.Context,
-    store: Path,
-    port: int,
-    host: str,
-    expose: bool,
-    read_only: bool,
-    browser: bool,
-    compare: tuple[Path, ...],
-    shown: tuple[Path, ...],
-    upload_limit: int,
-    cores: int | None,
-    folders: tuple[Path, ...],
-    plugins: tuple[str, ...],
-    as_json: bool,
-) -> int:
+@filled(_ServeOptions)
+def serve(ctx: click.Context, asked: _ServeOptions, as_json: bool) -> int:
     """Show the store in a browser: browse bugs; start, watch and stop hunts, audits, diagnoses and checks.
 
     \b
@@ -83,56 +94,68 @@ def serve(
     Exit codes: 0 when it was ended, 2 when it cannot start (no store, a port that is taken), 4 when its packages are
     not installed.
     """
-    from driftline.execute.processors import all_cores
-
     try:
         from driftline.serve import server
-        from driftline.serve.access import is_loopback
-        from driftline.serve.settings import MIB, ServeSettings
     except ModuleNotFoundError as error:
         raise BackendUnavailable(
             f"driftline serve needs {error.name}, which is not installed: pip install 'driftline[serve]'"
         ) from error
-    from driftline.store import Store
 
-    server.require_expose(host, expose)
-    library = library_of(folders)
+    server.require_expose(asked.host, asked.expose)
+    library = library_of(asked.folders)
     chosen = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
-    if not chosen and not read_only and not (store / "store.db").exists():
-        Store.create(store).close()  # the first thing that somebody runs; a store that was named must be there
-    for place in (store, *compare):
-        Store.open(place).close()
-    for folder in shown:
-        if not folder.is_dir():
-            raise DriftlineError(f"--folder {folder}: there is no such folder.")
-    project = settings_of_run("accept", "targets")
-    settings = ServeSettings(
-        store=store,
-        library=library,
-        host=host,
-        read_only=read_only,
-        exposed=expose,
-        plugins=plugins,
-        causes=folders or project.causes,
-        compare=compare,
-        folders=shown or tuple(folder for folder in (DEFAULT,) if folder.is_dir()),
-        targets=project.targets or "",
-        accept=project.accept,
-        upload=upload_limit * MIB,
-        cores=cores or all_cores(),
-    )
-    listening = server.listen(host, port)
+    _require_places(asked, make=not chosen and not asked.read_only)
+    settings = _settings(asked, library)
+    listening = server.listen(asked.host, asked.port)
     printed = server.address(settings, listening.port)
 
     def ready() -> None:
+        from driftline.serve.access import is_loopback
+
         if as_json:
-            print_json({"schema": 1, "address": printed, "port": listening.port, "store": str(store)})
+            print_json({"schema": 1, "address": printed, "port": listening.port, "store": str(asked.store)})
             sys.stdout.flush()
             return
-        note(f"Driftline shows {store} at {printed}")
-        if not is_loopback(host):
+        note(f"Driftline shows {asked.store} at {printed}")
+        if not is_loopback(asked.host):
             note("Other machines can reach it, and what is sent is not encrypted.")
         note("Ctrl-C ends it.")
 
-    server.serve(settings, listening, ready=ready, browser=browser)
+    server.serve(settings, listening, ready=ready, browser=asked.browser)
     return 0
+
+
+def _require_places(asked: _ServeOptions, *, make: bool) -> None:
+    """Raise an error unless the stores and folders exist. `make`: create the store of the page if there is none."""
+    from driftline.store import Store
+
+    if make and not (asked.store / "store.db").exists():
+        Store.create(asked.store).close()  # the first thing that somebody runs; a store that was named must be there
+    for place in (asked.store, *asked.compare):
+        Store.open(place).close()
+    for folder in asked.shown:
+        if not folder.is_dir():
+            raise DriftlineError(f"--folder {folder}: there is no such folder.")
+
+
+def _settings(asked: _ServeOptions, library: Library) -> ServeSettings:
+    """Combine the options with those of driftline.toml."""
+    from driftline.execute.processors import all_cores
+    from driftline.serve.settings import MIB, ServeSettings
+
+    project = settings_of_run("accept", "targets")
+    return ServeSettings(
+        store=asked.store,
+        library=library,
+        host=asked.host,
+        read_only=asked.read_only,
+        exposed=asked.expose,
+        plugins=asked.plugins,
+        causes=asked.folders or project.causes,
+        compare=asked.compare,
+        folders=asked.shown or tuple(folder for folder in (DEFAULT,) if folder.is_dir()),
+        targets=project.targets or "",
+        accept=project.accept,
+        upload=asked.upload_limit * MIB,
+        cores=asked.cores or all_cores(),
+    )

@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from driftline.cli.clock import elapsed
 from driftline.cli.common import jobs_option, json_option, note, parse_budget, plugin_option, print_json, store_option
+from driftline.cli.filled import filled
 from driftline.cli.settings import settings_of_run
 from driftline.cli.verdict_options import accept_option
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
+
+if TYPE_CHECKING:
+    from driftline.campaign.hunt.watching import WatchResult
+
+
+@dataclass(frozen=True)
+class _WatchOptions:
+    """The options of `driftline watch` that say what a round does."""
+
+    budget: str | None
+    programs: int | None
+    no_hunt: bool
+    release: str
+    stable: bool
+    installed: bool
+    seed: int | None
+    jobs: int
+    accept: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        return 0.0 if self.no_hunt or self.programs else parse_budget(self.budget or "1h")
+
+    def validate(self, compilers: tuple[str, ...]) -> None:
+        """Raise an error for options that cannot be used together."""
+        if sum((bool(self.release), self.stable, self.installed)) > 1:
+            raise DriftlineError("Give one of --release, --stable and --installed.")
+        if self.release and len(compilers) > 1:
+            raise DriftlineError("--release is of one compiler; name one, or leave it out.")
+        if sum((bool(self.budget), bool(self.programs), self.no_hunt)) > 1:
+            raise DriftlineError("Give one of --budget, --programs and --no-hunt.")
 
 
 @click.command()
@@ -41,17 +75,10 @@ from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalErro
 @store_option
 @plugin_option
 @json_option
+@filled(_WatchOptions)
 def watch(
     compilers: tuple[str, ...],
-    budget: str | None,
-    programs: int | None,
-    no_hunt: bool,
-    release: str,
-    stable: bool,
-    installed: bool,
-    seed: int | None,
-    jobs: int,
-    accept: tuple[str, ...],
+    asked: _WatchOptions,
     outs: tuple[Path, ...],
     store: Path,
     plugins: tuple[str, ...],
@@ -74,28 +101,18 @@ def watch(
     Driftline itself failed somewhere, 4 a compiler is not available, 5 nothing came to a verdict. Nightly builds are
     found if pip is told where they are (PIP_EXTRA_INDEX_URL). What --accept (or driftline.toml) names is no bug.
     """
-    from driftline.checking.accept import parse_accept
-    from driftline.checking.result import Standing
     from driftline.core.plugins import load_plugins
     from driftline.events import Event, Working
     from driftline.report.hunt_progress import HuntProgress
-    from driftline.report.results import SCHEMA
-    from driftline.report.watch import headline, require_suffix, write
+    from driftline.report.watch import require_suffix, write
     from driftline.workbench import Workbench
 
     load_plugins(plugins)
-    if sum((bool(release), stable, installed)) > 1:
-        raise DriftlineError("Give one of --release, --stable and --installed.")
-    if release and len(compilers) > 1:
-        raise DriftlineError("--release is of one compiler; name one, or leave it out.")
+    asked.validate(compilers)
     for out in outs:
         require_suffix(out)
-    if sum((bool(budget), bool(programs), no_hunt)) > 1:
-        raise DriftlineError("Give one of --budget, --programs and --no-hunt.")
-    seconds = 0.0 if no_hunt or programs else parse_budget(budget or "1h")
-    project = settings_of_run("accept")
-    agreed = parse_accept(accept) if accept else parse_accept(project.accept, project.said_by("accept"))
-    with Workbench(store, plugins=plugins, jobs=jobs) as bench, HuntProgress(elapsed()) as progress:
+    agreed = _accepted(asked.accept)
+    with Workbench(store, plugins=plugins, jobs=asked.jobs) as bench, HuntProgress(elapsed()) as progress:
 
         def listener(event: Event) -> None:
             if isinstance(event, Working) and event.part == "watch":
@@ -105,24 +122,46 @@ def watch(
 
         result = bench.watch(
             compilers,
-            release=release,
-            pre=not stable,
-            installed=installed,
-            seconds=seconds,
-            programs=programs or 0,
-            seed=int(time.strftime("%Y%m%d", time.gmtime())) if seed is None else seed,
+            release=asked.release,
+            pre=not asked.stable,
+            installed=asked.installed,
+            seconds=asked.seconds,
+            programs=asked.programs or 0,
+            seed=int(time.strftime("%Y%m%d", time.gmtime())) if asked.seed is None else asked.seed,
             accept=agreed,
             listener=listener,
         )
     for out in outs:
         write(result, store, out)
+    _show(result, as_json)
+    return _exit_code(result)
+
+
+def _accepted(typed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the accepted arithmetic: of the command line, else of driftline.toml."""
+    from driftline.checking.accept import parse_accept
+
+    project = settings_of_run("accept")
+    return parse_accept(typed) if typed else parse_accept(project.accept, project.said_by("accept"))
+
+
+def _show(result: WatchResult, as_json: bool) -> None:
+    from driftline.checking.result import Standing
+    from driftline.report.results import SCHEMA
+    from driftline.report.watch import headline
+
     if as_json:
         print_json({"schema": SCHEMA, **result.to_json()})
-    else:
-        changed = [one for one in result.bugs if one.standing in (Standing.NEW, Standing.BACK, Standing.FIXED)]
-        for one in changed:
+        return
+    for one in result.bugs:
+        if one.standing in (Standing.NEW, Standing.BACK, Standing.FIXED):
             click.echo(f"{one.standing:<5}  {one.bug.id}  {one.target}  {one.what}")
-        click.echo(headline(result))
+    click.echo(headline(result))
+
+
+def _exit_code(result: WatchResult) -> int:
+    from driftline.checking.result import Standing
+
     if result.hunt and result.hunt.internal_errors:
         from driftline.cli import report_internal_error
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.triage import ExaminedSuspect, Triage
+from driftline.campaign.triage.examination import ExaminedSuspect, Triage
 from driftline.causes import Library
 from driftline.checking.checker import Checker
 from driftline.execute.pool import Pool

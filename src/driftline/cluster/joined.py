@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from driftline.campaign.crew import Crew
+from driftline.campaign.hunt.crew import Crew
 from driftline.causes import Library
 from driftline.cluster.node import release_here
 from driftline.cluster.resources import resources_here

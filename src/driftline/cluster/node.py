@@ -7,9 +7,9 @@ import atexit
 from dataclasses import dataclass
 
 from driftline import __version__
-from driftline.campaign.carried import Carried, carried_out
+from driftline.campaign.hunt.carried import Carried, carried_out
+from driftline.campaign.hunt.turns import screened
 from driftline.campaign.orders import SuspectOrder, TurnOrder
-from driftline.campaign.turns import screened
 from driftline.causes import Library
 from driftline.checking.batch import Screened
 from driftline.cluster.apart import ExaminedApart, examine_apart

@@ -14,9 +14,9 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from driftline.campaign.carried import Carried
+from driftline.campaign.hunt.carried import Carried
 from driftline.campaign.orders import SuspectOrder, TurnOrder
-from driftline.campaign.triage import ExaminedSuspect
+from driftline.campaign.triage.examination import ExaminedSuspect
 from driftline.causes import Library
 from driftline.checking.batch import Screened
 from driftline.checking.precision import runs_on_gpu

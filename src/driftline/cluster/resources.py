@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from driftline.backends import BACKENDS
-from driftline.campaign.session import each_backend
+from driftline.campaign.check.session import each_backend
 from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target

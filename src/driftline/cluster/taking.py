@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from driftline.campaign.triage import ExaminedSuspect
+from driftline.campaign.triage.examination import ExaminedSuspect
 from driftline.cluster.apart import ExaminedApart
 from driftline.core.target import Target
 from driftline.core.verdict import Kind

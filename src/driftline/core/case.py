@@ -11,6 +11,8 @@ from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 
+LONGEST_TIMEOUT = 7 * 86400.0  # seconds; a stored case with a longer time-out is damaged
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -49,8 +51,14 @@ class CheckOptions:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> CheckOptions:
+        """Read stored options. Raises `ValueError` or `TypeError` for options that no check has."""
+        if not isinstance(value, Mapping):
+            raise TypeError("the options are no object")
         known = {key: type(default)(value[key]) for key, default in vars(CheckOptions()).items() if key in value}
-        return CheckOptions(**known)
+        found = CheckOptions(**known)
+        if not (0 < found.timeout <= LONGEST_TIMEOUT and found.memory_limit > 0):
+            raise ValueError("the limits of time and memory are none")
+        return found
 
 
 @dataclass(frozen=True)

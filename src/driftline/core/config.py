@@ -18,3 +18,11 @@ def cache_home() -> Path:
 def default_store() -> Path:
     """Where findings are kept when no `--store` is given. `DRIFTLINE_STORE` moves it."""
     return Path(os.environ.get("DRIFTLINE_STORE", ".driftline"))
+
+
+def user_settings_file() -> Path:
+    """The file with the user's own settings. `XDG_CONFIG_HOME` moves it."""
+    base = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
+    if not base.is_absolute():  # such a value would name a folder of whatever project is the current one
+        base = Path("~/.config").expanduser()
+    return base / "driftline" / "config.toml"

@@ -26,6 +26,7 @@ class Fault(StrEnum):
     SUBNORMAL = "subnormal"  # both numbers are subnormal, or zero
     BEYOND_RANGE = "beyond-range"  # what is expected does not fit a narrower type; what came fits it
     TIES = "order-of-ties"  # an invalid choice among equals, such as the index of a maximum
+    UNINITIALISED = "uninitialised-memory"  # what came is what the memory held before
     NAN_LOST = "nan-lost"
     NAN_MADE = "nan-made"
     INFINITY_LOST = "infinity-lost"
@@ -43,6 +44,7 @@ _CLEARER = {
     Fault.NUMBER: (Fault.SIGN,),
     Fault.TIES: (Fault.NUMBER, Fault.SIGN),  # the numbers among which was chosen
     Fault.ILL_CONDITIONED: (Fault.NUMBER, Fault.SIGN),
+    Fault.UNINITIALISED: (Fault.NUMBER, Fault.SIGN, Fault.SUBNORMAL),  # what a single run shows of it
 }
 
 
@@ -126,6 +128,7 @@ class Evidence:
     sigma: float | None = None
     native_z: float | None = None
     native_worst_z: float | None = None
+    native_by: str = ""  # what computed the unoptimised run: a framework, the reference evaluator, the player
     worst_case: float | None = None  # how many sigma rounding could do if all errors conspired
     certain: bool = False  # beyond even that
     runs: int = 0

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from driftline.core.tensors import Arrays
-from driftline.core.text import tail, telling_line
+from driftline.core.text import first_line, tail, telling_line
 
 
 class Outcome(StrEnum):
@@ -72,6 +72,10 @@ class Execution:
     taken_by: str = ""  # the plainest form of the same compiler, when that takes and runs what this target refused
     repeated: tuple[Arrays, ...] = ()  # what further calls of the compiled program returned, where they were asked for
     repeat_failure: Failure | None = None  # what one of them raised
+
+    def __repr__(self) -> str:
+        problem = f", problem: {first_line(self.problem, 120)}" if self.problem else ""
+        return f"<Execution {self.target} {self.version}: {self.outcome} at {self.stage}{problem}>"
 
     def summary(self) -> dict[str, Any]:
         """Everything but the tensors."""

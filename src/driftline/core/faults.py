@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from driftline.core.evidence import Element, Fault
 from driftline.core.tensors import is_float
 
+_OF_ORDINARY_NUMBERS = {Fault.NUMBER, Fault.SIGN, Fault.BEYOND_RANGE}
 NEGATED = 1e-3  # how close, relatively, a number must come to the expected one with the other sign
 _SMALLEST_NORMAL = {
     "float64": 2.0**-1022, "float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-14,
@@ -19,8 +20,12 @@ _NARROWER_INTEGERS = {"int64": ("int32", "int16", "int8"), "int32": ("int16", "i
 
 
 def faults_of(found: Iterable[Element], dtype: str) -> tuple[Fault, ...]:
-    """The faults of some elements, in their order."""
-    return tuple(dict.fromkeys(fault_of(one, dtype) for one in found))
+    """The faults of some elements, in their order. That numbers are subnormal is told last beside other wrong numbers,
+    where it is incidental."""
+    each = dict.fromkeys(fault_of(one, dtype) for one in found)
+    if not each.keys() & _OF_ORDINARY_NUMBERS:
+        return tuple(each)
+    return tuple(sorted(each, key=lambda fault: fault is Fault.SUBNORMAL))
 
 
 def fault_of(one: Element, dtype: str) -> Fault:

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 from typing import BinaryIO
 
+from driftline.core.handover import open_file
 from driftline.core.private import new_part, sync_folder
 
 BIG = 64 << 20  # bytes: files and weights of this size are linked, mapped and streamed
@@ -24,7 +25,7 @@ def copy_file(source: Path, to: Path, *, link: bool = False, lasting: bool = Fal
 
     A clone shares the disk's blocks until somebody writes (btrfs, XFS).
     """
-    with open(source, "rb") as given, new_part(to) as (part, made):
+    with open_file(source) as given, new_part(to) as (part, made):
         if not _clone(given, made):
             if link and lasting:
                 os.fsync(given.fileno())  # before there is a link to it

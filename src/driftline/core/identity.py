@@ -34,7 +34,7 @@ def with_setting(name: str, value: str) -> str:
 _ENDINGS = (Kind.ERROR, Kind.CRASH)
 _OF_NUMBERS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
 # Faults that are bugs of their own kind, whatever the operator: everything else is "wrong numbers".
-_TELLING = (Fault.TIES, Fault.SUBNORMAL, Fault.BEYOND_RANGE)
+_TELLING = (Fault.TIES, Fault.SUBNORMAL, Fault.BEYOND_RANGE, Fault.UNINITIALISED)
 _ANY_WIDTH = (Kind.WRONG_NONFINITE, Kind.CRASH)  # how a NaN is lost, or a process dies, is hardly ever about the width
 _CLASSES = {"float32": "float", "float64": "double", "float16": "half", "bfloat16": "half"}
 
@@ -87,7 +87,7 @@ def fingerprint_of(
         what = found.exception or found.signal
     elif kind is Kind.WRONG_VALUE and found.fault in _TELLING:
         what = str(found.fault)
-    any_width = left_over or kind in _ANY_WIDTH
+    any_width = left_over or kind in _ANY_WIDTH or found.fault is Fault.UNINITIALISED
     detail = f"{_operators(program, operators)} of {_types(program, found, any_width=any_width)}"
     return Fingerprint(backend, stage, str(kind), f"{what} in {detail}" if what else detail)
 

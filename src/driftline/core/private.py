@@ -31,6 +31,13 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+def own_folder(path: Path) -> Path:
+    """Make a folder inside one of our own. A link in its place is refused: it may lead to any folder of the user's."""
+    if path.is_symlink():
+        raise DriftlineError(f"{path} is a symbolic link, and Driftline does not write there. Remove it.")
+    return private_folder(path)
+
+
 def refuse_link(path: Path) -> None:
     """Refuse what is a link, or not a plain file, where one of our own files is to be."""
     try:
@@ -56,6 +63,37 @@ def open_private(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
         os.close(fd)
         raise DriftlineError(f"{path} is a link to another file, and Driftline does not write there. Remove it.")
     return fd
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[BinaryIO]:
+    """A plain file of a store, open to be read. A link is not followed, and a pipe or a device in the file's place is
+    never waited for: both are an `OSError`, as a file that is not there is."""
+    with os.fdopen(_open_to_read(path), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+        yield file
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """The bytes of a plain file of a store; an `OSError` if there are more than `most`."""
+    with reading(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(min(size, most) + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most:,} bytes", str(path))
+    return data
+
+
+def read_end(path: Path, most: int) -> bytes:
+    """The last bytes of a plain file of a store, no more than `most`."""
+    with reading(path) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+        return file.read(most)
+
+
+def _open_to_read(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
 
 
 def write_private(path: Path, pieces: Iterable[bytes], *, lasting: bool = False) -> None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from driftline.core.handover import open_file
 from driftline.core.tensors import TensorSpec
 
 FORMS = ("source", "torch", "onnx", "tflite")
@@ -29,8 +30,8 @@ FRAMEWORKS = ("torch", "tensorflow", "jax", "onnx")
 
 
 def file_digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

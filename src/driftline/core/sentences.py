@@ -72,13 +72,18 @@ def describe(kind: Kind, found: Evidence, moved_by: str = "the compiler") -> str
     return f"{called(found.output)}: {told}" if found.output else told
 
 
+def doing(stage: str) -> str:
+    """The stage of an execution as a verb."""
+    return _DOING.get(stage, "running")
+
+
 def _ending(kind: Kind, found: Evidence) -> str:
-    doing = _DOING.get(found.stage, "running")
+    at = doing(found.stage)
     words = {
-        Kind.ERROR: f"raised while {doing}",
-        Kind.CRASH: f"the process died while {doing}",
-        Kind.TIMEOUT: f"no answer in time while {doing}",
-        Kind.OOM: f"out of memory while {doing}",
+        Kind.ERROR: f"raised while {at}",
+        Kind.CRASH: f"the process died while {at}",
+        Kind.TIMEOUT: f"no answer in time while {at}",
+        Kind.OOM: f"out of memory while {at}",
     }[kind]
     return words if kind is Kind.TIMEOUT else f"{words}: {found.raised}"
 
@@ -103,47 +108,54 @@ def _numbers(kind: Kind, found: Evidence, moved_by: str) -> str:
     first = found.first
     if first is None:
         return f"{_count(found.wrong, found)} differ"
+    if found.fault is Fault.UNINITIALISED:
+        wanted, came = _apart(first)
+        held = f"{_count(found.wrong, found)} are wrong, and hold what the memory held before"
+        return f"{held}; {_at(first)}expected {wanted}, got {came}"
     if kind is Kind.WRONG_ZERO_SIGN:
-        return f"{_count(found.wrong, found)} have the other zero; at {first.place}: expected {first.expected}"
+        return f"{_count(found.wrong, found)} have the other zero; {_at(first)}expected {first.expected}"
     if kind is Kind.WRONG_NONFINITE:
         return _nonfinite(found, first)
     if found.sigma is not None:
         return _by_noise(found, first, moved_by)
+    wanted, came = _apart(first)
     if found.allowed is not None:
-        wanted, came = _apart(first)
         return (
-            f"{_count(found.wrong, found)} differ; at {first.place}: expected {wanted}, got {came},"
+            f"{_count(found.wrong, found)} differ; {_at(first)}expected {wanted}, got {came},"
             f" off by {found.error or 0.0:.3g} where rounding allows {found.allowed:.3g}"
         )
-    return f"{_count(found.wrong, found)} differ; at {first.place}: expected {first.expected}, got {first.got}"
+    return f"{_count(found.wrong, found)} differ; {_at(first)}expected {wanted}, got {came}"
 
 
 def _by_noise(found: Evidence, first: Element, moved_by: str) -> str:
     assert found.sigma is not None
     wanted, came = _apart(first)
+    beyond = ""
+    if found.worst_case is not None:
+        worst = "even the worst-case bound of rounding" if found.certain else "what rounding does in practice"
+        beyond = f" (beyond {worst})"
     told = (
-        f"at {first.place} expected {wanted}, got {came}: legal rounding moves"
+        f"{_at(first)}expected {wanted}, got {came}: legal rounding moves"
         f" this element by {found.sigma:.2g}; {moved_by} moved it by"
-        f" {(found.error or 0.0) / found.sigma if found.sigma else math.inf:.3g} times that;"
-        f" the unoptimised run stands at {found.native_z or 0.0:.2g}"
+        f" {(found.error or 0.0) / found.sigma if found.sigma else math.inf:.3g} times that{beyond}"
     )
+    if found.native_z is not None:
+        told += f", the reference{f' ({found.native_by})' if found.native_by else ''} by {found.native_z:.2g} times"
     if found.wrong_nonfinite:
         odd = next((one for one in found.worst if not (_finite(one.expected) and _finite(one.got))), None)
         told += f"; besides, {_nonfinite(found, odd)}" if odd else ""
-    if found.worst_case is None:
-        return told
-    words = "beyond even the worst-case bound of rounding" if found.certain else "beyond what rounding does in practice"
-    return f"{told} ({words})"
+    return told
 
 
 def _nonfinite(found: Evidence, one: Element) -> str:
     count = _count(found.wrong_nonfinite or found.wrong, found)
-    return f"{count} differ in NaN or Inf; at {one.place}: expected {one.expected}, got {one.got}"
+    wanted, came = _apart(one)
+    return f"{count} differ in NaN or Inf; {_at(one)}expected {wanted}, got {came}"
 
 
 def _beyond_tolerance(found: Evidence) -> str:
     told = found.tolerance
-    place = f" at {tuple(told['worst'])}" if told["worst"] is not None else ""
+    place = f" at {list(told['worst'])}" if told["worst"] is not None else ""
     return (
         f"{told['mismatched']} of {told['size']} elements differ ({100 * told['mismatch_share']:.3g} %);"
         f" greatest absolute difference {told['max_abs']:.6g}{place}, relative {told['max_rel']:.6g},"
@@ -155,7 +167,15 @@ def _count(wrong: int, found: Evidence) -> str:
     return f"{wrong} of {found.elements} elements"
 
 
+def _at(one: Element) -> str:
+    """`at [0, 3]: `; empty for a scalar."""
+    return f"at {list(one.place)}: " if one.place else ""
+
+
 def _apart(one: Element) -> tuple[str, str]:
+    """Both numbers as text: floats in as many digits as tell them apart, integers in full."""
+    if isinstance(one.expected, int) and isinstance(one.got, int):
+        return str(one.expected), str(one.got)
     return told_apart(float(one.expected), float(one.got))
 
 

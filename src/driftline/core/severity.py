@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from driftline.core.evidence import InputClass
+from driftline.core.evidence import Evidence, Fault, InputClass
 from driftline.core.verdict import COSTS, Kind
 
 # The worst first: silently wrong on ordinary numbers, then what dies, then what is wrong at the edges, then what at
@@ -41,17 +39,20 @@ BY_KIND = {
     Kind.REDUCED_PRECISION: 10,
     **dict.fromkeys(COSTS, 11),
 }
-_ON_SPECIAL_VALUES = 4
+ON_SPECIAL_VALUES = 4
+_SPECIAL_RESULTS = (Fault.SUBNORMAL, Fault.BEYOND_RANGE)
 _SPECIAL = {InputClass.NAN, InputClass.INFINITY, InputClass.SUBNORMAL, InputClass.LARGE}
 
 
 def severity(kind: str, ordinary: bool) -> int:
     """A rank, 0 is the worst. `ordinary`: the inputs are plain finite numbers."""
     if kind == Kind.WRONG_VALUE and not ordinary:
-        return _ON_SPECIAL_VALUES
+        return ON_SPECIAL_VALUES
     return BY_KIND.get(kind, len(SEVERITIES) - 1)  # type: ignore[call-overload, no-any-return]
 
 
-def needs_special_values(needs: Collection[InputClass]) -> bool:
-    """Does a failure go away without special values in its inputs, as far as that was tried?"""
-    return bool(_SPECIAL.intersection(needs))
+def is_on_ordinary_values(found: Evidence, *, plain_inputs: bool) -> bool:
+    """True if a failure shows on plain finite numbers. Not if it was seen to go away without special values in the
+    inputs (`found.needs`), nor if the right result is subnormal or does not fit a narrower type. `plain_inputs`: all
+    inputs are plain numbers."""
+    return plain_inputs and not _SPECIAL.intersection(found.needs) and found.fault not in _SPECIAL_RESULTS

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from driftline.core.errors import DamagedFile, NotNumbers, TooLarge
+from driftline.core.handover import open_file, write_file
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -88,11 +89,7 @@ def spec_of(name: str, array: Array) -> TensorSpec:
 
 def save_tensors(path: Path | str, tensors: Mapping[str, Array]) -> None:
     """Write named arrays to a file, whole or not at all: a reader never sees half a file."""
-    pieces = packed(tensors)
-    part = f"{path}.part{os.getpid()}"
-    with open(part, "wb") as file:
-        file.writelines(pieces)
-    os.replace(part, path)
+    write_file(path, packed(tensors))
 
 
 def packed(tensors: Mapping[str, Array]) -> list[bytes | memoryview]:
@@ -131,7 +128,7 @@ def packed(tensors: Mapping[str, Array]) -> list[bytes | memoryview]:
 def load_tensors(path: Path | str, *, most: int | None = None) -> Arrays:
     """Read what `save_tensors` wrote; the arrays are writable and own their memory. Raises `DamagedFile` for anything
     else, and `TooLarge` for more than `most` bytes."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
             raise TooLarge(f"{Path(path).name} holds {in_bytes(size)} of tensors, and {in_bytes(most)} may be used")

@@ -6,7 +6,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONGEST = 200  # characters of a name that is compared with others: the time grows with the square
@@ -35,6 +35,12 @@ def first_line(text: str, limit: int = 300) -> str:
             line = line.strip()
             return line if len(line) <= limit else line[: limit - 1] + "…"
     return ""
+
+
+def shortened(words: Sequence[str], separator: str = ", ", most: int = 6) -> str:
+    """The first words, joined, and how many more there are."""
+    more = f"{separator}and {len(words) - most} more" if len(words) > most else ""
+    return separator.join(words[:most]) + more
 
 
 _WRAPPERS = re.compile(

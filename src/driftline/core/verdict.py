@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from driftline.core.evidence import NOTHING, Evidence
+from driftline.core.text import first_line
 
 
 class Judgement(StrEnum):
@@ -53,6 +54,10 @@ class Verdict:
     reason: str
     kind: Kind | None = None
     evidence: Evidence = NOTHING
+
+    def __repr__(self) -> str:
+        kind = f" ({self.kind})" if self.kind else ""
+        return f"<Verdict {self.judgement}{kind}: {first_line(self.reason, 120)}>"
 
     @property
     def agrees(self) -> bool:

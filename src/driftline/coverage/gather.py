@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from driftline.backends import BACKENDS
-from driftline.campaign.plan import form_of
+from driftline.campaign.check.forms import form_of
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.rule import Reach
 from driftline.core.target import Target

@@ -15,6 +15,7 @@ import numpy as np
 from driftline.backends.base import Backend, Compiled
 from driftline.core.execution import Failure, Stage
 from driftline.core.tensors import Arrays
+from driftline.execute.new_memory import USUAL
 from driftline.execute.own_fault import is_ours
 from driftline.programs.opened import OpenedProgram
 
@@ -34,10 +35,12 @@ class Repeated:
 
 @dataclass(frozen=True)
 class FurtherCalls:
-    """The inputs of further calls, and how many threads call the program at the same time in the end."""
+    """The inputs of further calls, how many threads call the program at the same time in the end, and what every byte
+    of new memory holds during each call."""
 
     inputs: tuple[Arrays, ...] = ()
     threads: int = 1
+    fill: int = USUAL
 
     def make(
         self,

@@ -79,6 +79,7 @@ class Ending(StrEnum):
 class Job:
     task: str
     request: Json
+    vouched: bool = False  # files of the job may bring code
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class NurseryHandle:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={**environment_of(kind, workspace), TAG: self._tag},
-                cwd=workspace.root / "tmp",
+                cwd=workspace.nursery_folder,
                 start_new_session=True,
             )
 

@@ -18,6 +18,7 @@ from typing import Any
 from driftline.core.announce import Announce
 from driftline.core.task import Answer, Request, Task
 from driftline.core.text import last_words
+from driftline.core.vouched import vouched
 from driftline.core.wire import Json, decode, encode
 from driftline.execute import limits
 from driftline.execute.channel import ChannelClosed, ChannelTimeout
@@ -81,7 +82,7 @@ class Pool:
         with each stage that the task announces.
         """
         began = self._interruptions
-        job = Job(task.name, encode(task.request, request))
+        job = Job(task.name, encode(task.request, request), vouched())
         lost = 0
         while True:
             reused = False
@@ -330,7 +331,7 @@ class HeldWorker:
         could begin."""
         report = self._ended
         if report is None:
-            job = Job(task.name, encode(task.request, request))
+            job = Job(task.name, encode(task.request, request), vouched())
             try:
                 report = self._pool._serve(self._worker, self._began, job, timeout, memory_limit)
             except Lost as error:

@@ -15,6 +15,7 @@ from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.program import Program
 from driftline.core.task import Task
 from driftline.execute.messages import Ending
+from driftline.execute.new_memory import USUAL
 
 _TASKS = "driftline.execute.tasks"
 
@@ -50,6 +51,21 @@ FIT = Task(f"{_TASKS}:fit", FitRequest, FitAnswer)
 
 
 @dataclass(frozen=True)
+class EmptyCachesRequest:
+    """Delete the code that compilers of this run keep on disk: all of it, or the damaged entries alone."""
+
+    damaged_alone: bool
+
+
+@dataclass(frozen=True)
+class EmptiedCaches:
+    removed: int  # entries
+
+
+EMPTY_CACHES = Task(f"{_TASKS}:empty_caches", EmptyCachesRequest, EmptiedCaches)
+
+
+@dataclass(frozen=True)
 class SettingsRequest:
     """Does the compiler have these settings of its own?"""
 
@@ -76,6 +92,8 @@ class RunRequest:
     captured: str = ""  # the file of the program as `torch.export` sees it, where targets share that
     repeats: tuple[Path, ...] = ()  # inputs of further calls of the compiled program, after all samples
     threads: int = 1  # how many threads call it at the same time in the end; 1: none do
+    anew: bool = False  # without the code that the compiler keeps on disk
+    fill: int = USUAL  # what every byte of new memory holds while the program runs
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from driftline.core.handover import open_file
 from driftline.core.tensors import Arrays, packed, read_tensors, save_tensors
 
 
@@ -38,7 +39,7 @@ class Shelf:
 
 def load_from(place: str) -> Arrays:
     path, _, position = place.rpartition("#")
-    with open(path if position.isdigit() else place, "rb") as file:
+    with open_file(path if position.isdigit() else place) as file:
         file.seek(int(position) if position.isdigit() else 0)
         return read_tensors(file)
 

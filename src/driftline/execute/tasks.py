@@ -6,6 +6,7 @@ A task turns everything a compiler does into a value (`execute/requests.py`). Te
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from driftline.backends import BACKENDS
 from driftline.backends.base import Availability, Backend, Blamed, Options
+from driftline.core.compiler_caches import own_caches, point_elsewhere, remove_all, remove_damaged
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.full_disk import no_room
@@ -25,9 +27,11 @@ from driftline.core.text import first_line
 from driftline.core.wire import encode
 from driftline.execute.further_calls import NO_FURTHER_CALLS, FurtherCalls, Keep, Repeated
 from driftline.execute.grouping import in_company
+from driftline.execute.new_memory import USUAL, in_filled_memory, new_memory_filled
 from driftline.execute.own_fault import is_ours
 from driftline.execute.requests import (
     CHECK_SETTINGS,
+    EMPTY_CACHES,
     FIT,
     PROBE,
     RESULTS,
@@ -37,6 +41,8 @@ from driftline.execute.requests import (
     TOGETHER,
     BatchJob,
     CheckedSettings,
+    EmptiedCaches,
+    EmptyCachesRequest,
     FitAnswer,
     FitRequest,
     ProbeRequest,
@@ -66,6 +72,12 @@ def fit(request: FitRequest, context: Context) -> FitAnswer:
         return FitAnswer(False)
 
 
+@EMPTY_CACHES.serve
+def empty_caches(request: EmptyCachesRequest, context: Context) -> EmptiedCaches:
+    remove = remove_damaged if request.damaged_alone else remove_all
+    return EmptiedCaches(remove(own_caches()))
+
+
 @CHECK_SETTINGS.serve
 def check_settings(request: SettingsRequest, context: Context) -> CheckedSettings:
     load_plugins(request.plugins)
@@ -81,6 +93,9 @@ def run(request: RunRequest, context: Context) -> Ran:
     case = request.case
     load_plugins(case.plugins)
     backend = BACKENDS.get(request.backend)
+    if request.anew:
+        point_elsewhere(Path(tempfile.mkdtemp(prefix="caches-")))
+        backend.begin_anew()
     samples = case.samples()
     stage = _StageClock(context)
     program = OpenedProgram.of(case, samples[0], stage.enter)
@@ -92,7 +107,7 @@ def run(request: RunRequest, context: Context) -> Ran:
         save_tensors(path, arrays)
         return str(path)
 
-    further = FurtherCalls(tuple(load_tensors(path) for path in request.repeats), request.threads)
+    further = FurtherCalls(tuple(load_tensors(path) for path in request.repeats), request.threads, request.fill)
     version = backend.version()
     return replace(_run(backend, request.options, program, samples, keep, stage, further), version=version)
 
@@ -113,13 +128,13 @@ def _run(
         program.open_axes = {}
     try:
         stage.enter(Stage.COMPILE)
-        compiled = backend.compile(program, options)
+        compiled = in_filled_memory(backend.compile(program, options), further.fill)
         stage.enter(Stage.RUN)
         for index, arrays in enumerate(samples):
             if anew and _shapes(arrays) != _shapes(program.example):
                 stage.enter(Stage.COMPILE)
                 program.example = arrays
-                compiled = backend.compile(program, options)
+                compiled = in_filled_memory(backend.compile(program, options), further.fill)
                 stage.enter(Stage.RUN)
             program.reseed()
             outputs.append(keep(compiled(arrays), index))
@@ -249,7 +264,8 @@ def _run_together(backend: Backend, options: Options, group: Sequence[_Job], she
     for index in range(max(map(len, samples))):
         programs[0].reseed()
         # Those with fewer samples run on their last one again, and nothing is kept of it.
-        results = compiled([own[min(index, len(own) - 1)] for own in samples])
+        with new_memory_filled(USUAL):
+            results = compiled([own[min(index, len(own) - 1)] for own in samples])
         for kept, own, outputs in zip(places, samples, results, strict=True):
             if index < len(own):
                 kept.append(shelf.put(outputs))

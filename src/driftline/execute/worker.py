@@ -30,8 +30,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from driftline.core.config import cache_home
+from driftline.core.compiler_caches import move_caches
 from driftline.core.task import Service
+from driftline.core.vouched import vouch
 from driftline.execute import sandbox
 from driftline.execute.channel import Channel, ChannelClosed
 from driftline.execute.messages import (
@@ -57,7 +58,12 @@ from driftline.execute.messages import (
     Warm,
 )
 from driftline.execute.processes import children, kill, kill_tree
-from driftline.execute.workspace import temporary_folder
+from driftline.execute.workspace import (
+    compiler_caches_of,
+    shared_with_parent,
+    temporary_folder,
+    writable_by_workers,
+)
 
 _FILE_LIMIT = 64 << 30  # bytes of one file: far beyond a model, and no disk is filled by one runaway write
 _LAP = 0.2  # seconds between two laps that are told
@@ -209,7 +215,8 @@ def serve(channel: Channel[FromWorker, Job], log: str) -> int:
     log_fd = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     memory = _open_peak_memory()
     _use_own_folder(temporary_folder(Path(log)))
-    sandbox.enter([os.path.dirname(os.path.dirname(log)), cache_home() / "compilers"])  # the workspace
+    move_caches(compiler_caches_of(Path(log)))
+    sandbox.enter(writable_by_workers(Path(log)), [shared_with_parent(Path(log))])
     context = _Context(channel)
     try:
         while True:
@@ -241,6 +248,7 @@ def _use_own_folder(folder: Path) -> None:
 
 def _answer(job: Job, context: _Context) -> Answered | OutOfMemory | Mistaken:
     try:
+        vouch(job.vouched)
         service: Service[Any, Any] = _resolve(job.task)
         return Answered(service.answer(job.request, context))
     except MemoryError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driftline.core.announce import Announce
-from driftline.core.errors import InternalError
+from driftline.core.errors import DamagedFile, InternalError
 from driftline.core.full_disk import refuse_full
+from driftline.core.handover import open_file, remove_file, remove_folder
 from driftline.core.text import tail
 from driftline.core.wire import Json
 from driftline.execute import limits
@@ -190,9 +190,8 @@ class WorkerHandle:
         self.forget()
         if self._number < 0:
             self._nursery.kill()
-        with contextlib.suppress(OSError):
-            os.unlink(self._log)
-        shutil.rmtree(temporary_folder(self._log), ignore_errors=True)
+        remove_file(self._log)
+        remove_folder(temporary_folder(self._log))
 
     def forget(self) -> None:
         self._channel.close()
@@ -201,9 +200,9 @@ class WorkerHandle:
 
 def end_of_log(log: Path) -> str:
     try:
-        with open(log, "rb") as file:
+        with open_file(log) as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(file.tell() - 8000, 0))
             return tail(file.read().decode(errors="replace"))
-    except OSError:
+    except (OSError, DamagedFile):
         return ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from driftline.core.compiler_caches import cache_variables, lasting_caches
 from driftline.core.config import cache_home
 from driftline.core.errors import BackendUnavailable
 from driftline.core.private import private_folder
@@ -63,10 +64,9 @@ def package_root(python: str) -> str:
 
 
 def environment_of(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
-    """The worker's variables: those of the user, and over them one thread, private caches, temporary files inside the
-    workspace, and what the target asks for."""
+    """Return the variables of a nursery: those of the user, and over them one thread, the lasting caches, temporary
+    files inside the workspace, and what the target asks for."""
     binaries = os.path.dirname(kind.python)
-    caches = private_folder(cache_home() / "compilers")
     inherited = without_keys(os.environ)
     if kind.python != sys.executable:  # what is meant for our interpreter would mislead another one
         inherited.pop("PYTHONPATH", None)
@@ -81,13 +81,12 @@ def environment_of(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONNOUSERSITE": "1",
         "PIP_REQUIRE_VIRTUALENV": "1",
-        "TMPDIR": str(workspace.root / "tmp"),
+        "TMPDIR": str(workspace.nursery_folder),
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-        "TRITON_CACHE_DIR": str(caches / "triton"),
+        **cache_variables(private_folder(lasting_caches())),
         **told,
     }
 

@@ -1,5 +1,9 @@
 """A private folder for one run of Driftline: tensors in flight, logs, temporary files of compilers.
 
+Workers, which run programs of other people, may write below `tmp` and `compilers`, where nobody else reads, and make
+plain files below `jobs`, where the parent reads and writes too. They cannot replace these folders themselves, nor touch
+the others: `logs`, `programs`, and `nursery`, for temporary files of processes without a sandbox.
+
 The run holds a lock beside its folder. A run that was killed leaves the folder behind and loses the lock; the next run
 removes every folder whose lock is free. (Process ids would not do: they are reused, and another container's are
 invisible.)
@@ -18,9 +22,12 @@ from pathlib import Path
 
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError
+from driftline.core.handover import make_folder, share, unshare
 from driftline.core.private import open_private, private_folder
 
 _LOCK = ".lock"
+_JOBS = "jobs"
+_OF_WORKERS = ("tmp", "compilers")
 
 
 class Workspace:
@@ -35,8 +42,10 @@ class Workspace:
             self.root = scratch / f"run-{self._owner}-{secrets.token_hex(4)}"
             self._lock = _acquire(self.root.with_name(self.root.name + _LOCK), create=True)
             self.root.mkdir(mode=0o700)
-            for name in ("jobs", "logs", "tmp", "programs"):
+            for name in (*_OF_WORKERS, _JOBS, "logs", "programs", "nursery"):
                 (self.root / name).mkdir(mode=0o700)
+            self._jobs = self.root / _JOBS
+            share(self.root)
         except OSError as error:
             raise DriftlineError(
                 f"Cannot write to the cache folder {scratch}: {error.strerror}."
@@ -47,9 +56,14 @@ class Workspace:
 
     def job_folder(self) -> Path:
         """A fresh folder for the files of one job."""
-        folder = self.root / "jobs" / str(next(self._counter))
-        folder.mkdir()
+        folder = self._jobs / str(next(self._counter))
+        make_folder(folder)
         return folder
+
+    @property
+    def nursery_folder(self) -> Path:
+        """For temporary files of nurseries: no worker may write there, since nurseries load code that they compile."""
+        return self.root / "nursery"
 
     def log_path(self) -> Path:
         return self.root / "logs" / f"{next(self._counter)}.log"
@@ -58,12 +72,28 @@ class Workspace:
         if os.getpid() == self._owner and self._lock is not None:  # a fork must not remove its parent's files
             _remove(self.root, self._lock)
             self._lock = None
+            unshare(self.root)
             atexit.unregister(self.close)
 
 
 def temporary_folder(log: Path) -> Path:
     """Where the worker with this log keeps its temporary files; removed with the log when the worker has ended."""
     return log.parent.parent / "tmp" / log.stem
+
+
+def writable_by_workers(log: Path) -> list[Path]:
+    """The folders in which the worker with this log may make anything."""
+    return [log.parent.parent / name for name in _OF_WORKERS]
+
+
+def shared_with_parent(log: Path) -> Path:
+    """The folder in which the worker with this log may make plain files, which the parent reads."""
+    return log.parent.parent / _JOBS
+
+
+def compiler_caches_of(log: Path) -> Path:
+    """The folder for the compiler caches of the worker with this log; all workers of a run share it."""
+    return log.parent.parent / "compilers"
 
 
 def _acquire(path: Path, *, create: bool) -> int | None:

@@ -1,6 +1,6 @@
 """The generator `llm`: programs that a language model wrote, changed or sketched, each aimed at one rewrite rule.
 
-The model is asked by the main process (`campaign/authoring.py`), which has the network and the key and runs nothing; a
+The main process asks the model (`campaign/authoring/author.py`): it has the network and the key, and runs nothing. A
 worker, which has neither, makes a program of the answer.
 """
 

@@ -60,32 +60,35 @@ class LoneOperators(Generator):
 
 
 def circumstances(operator: Operator, language: str) -> list[Circumstance]:
-    """All that are tried, in their order."""
+    """List the circumstances in which an operator is tried, in their order."""
     form = operator.form(language)
     if form is None:
         return []
     first, *others = form.dtypes
-    specials = [""]
-    if operator.name not in UNROLLED:
-        specials += ["long axis", "longest axis"]
-    if language == "torch" and operator.differentiable and not operator.inplace and first in FLOATS:
-        specials.append("gradient")
-    if language == "torch" and operator.first_values == "any":
-        specials += LAYOUTS[0 if operator.rank[1] >= 2 else 1 :]
-    if language == "jnp":
-        smooth = operator.differentiable and first in FLOATS
-        specials += [name for name in TRANSFORMS if smooth or name != GRADIENT]
-    if any(operator.fits(TensorType(first, (0, *[4] * (rank - 1)))) for rank in range(1, operator.rank[1] + 1)):
-        specials.append("empty")
+    specials = _specials(operator, language, first)
     early = [name for name in EXTREME if name in specials] if _computes_along_an_axis(operator, first) else []
-    late = [name for name in specials if name and name not in early]
+    late = [name for name in specials if name not in early]
     turn = sum(operator.name.encode()) % max(1, len(late))  # so that a short hunt sees all of them
     specials = ["", *early, *late[turn:], *late[:turn]]
     return [*(Circumstance(first, special) for special in specials), *(Circumstance(dtype) for dtype in others)]
 
 
+def _specials(operator: Operator, language: str, dtype: str) -> list[str]:
+    """List the special circumstances that an operator supports beside plain inputs."""
+    found = [] if operator.name in UNROLLED else ["long axis", "longest axis"]
+    smooth = operator.differentiable and dtype in FLOATS
+    if language == "torch":
+        found += ["gradient"] if smooth and not operator.inplace else []
+        found += LAYOUTS[0 if operator.rank[1] >= 2 else 1 :] if operator.first_values == "any" else []
+    if language == "jnp":
+        found += [name for name in TRANSFORMS if smooth or name != GRADIENT]
+    if any(operator.fits(TensorType(dtype, (0, *[4] * (rank - 1)))) for rank in range(1, operator.rank[1] + 1)):
+        found.append("empty")
+    return found
+
+
 def _computes_along_an_axis(operator: Operator, dtype: str) -> bool:
-    """Then its length is what the operator goes by."""
+    """True if the operator computes along an axis, so that the length of the axis decides its code path."""
     low, high = operator.rank
     given = TensorType(dtype, (4,) * max(low, min(2, high)))
     try:
@@ -96,7 +99,7 @@ def _computes_along_an_axis(operator: Operator, dtype: str) -> bool:
 
 
 def lone_programs(form: str) -> dict[str, int]:
-    """By operator, how many programs it has alone."""
+    """Count the programs that try an operator alone, by operator."""
     language = LANGUAGE[form]
     counts = {name: len(circumstances(operator, language)) for name, operator in OPERATORS.items()}
     return {name: count for name, count in counts.items() if count}

@@ -22,7 +22,7 @@ from onnx import compose, helper, numpy_helper
 from driftline.core.tensors import DTYPES, Array, spec_of
 from driftline.generate.base import Blueprint, NoProgram
 from driftline.inputs.plan import InputPlan
-from driftline.programs.onnx_pool import quick_pooling
+from driftline.programs.onnx.pool import quick_pooling
 
 PAIRS = "pairs"
 _MOST_ELEMENTS = 1 << 15

@@ -231,6 +231,7 @@ class GraphBuilder:
         return operator.takes(self.language, value.type)
 
     def _apply(self, operator: Operator, first: int) -> bool:
+        """Apply an operator to a value and to others that are found or made; False if they do not fit."""
         drawn = self.values[first].type
         if operator.inplace and (self.grad or not self.values[first].writable):
             return False
@@ -243,27 +244,39 @@ class GraphBuilder:
             types = [self.values[number].type for number in inputs]
             results = tuple(operator.infer(types, attributes))
         except Invalid:
+            results = ()
+        if not results or not self._may_result(operator, inputs, results):
             del self.values[saved:]
             return False
-        memory = self.values[first].memory
+        self._add_node(operator, inputs, results, attributes)
+        return True
+
+    def _may_result(self, operator: Operator, inputs: Sequence[int], results: Sequence[TensorType]) -> bool:
+        """True if the results are not too many or too large, and no operator writes to memory that it reads."""
+        memory = self.values[inputs[0]].memory
         if operator.inplace and any(self.values[number].memory == memory for number in inputs[1:]):
-            del self.values[saved:]  # torch refuses to write where it reads
-            return False
+            return False  # torch raises an error
         most = MOST_OF_LARGE if self.large else MOST_ELEMENTS
-        if len(results) > MOST_RESULTS or any(result.size > most or result.rank > 6 for result in results):
-            del self.values[saved:]
-            return False
+        return len(results) <= MOST_RESULTS and all(result.size <= most and result.rank <= 6 for result in results)
+
+    def _add_node(
+        self,
+        operator: Operator,
+        inputs: tuple[int, ...],
+        results: tuple[TensorType, ...],
+        attributes: dict[str, object],
+    ) -> None:
         for number in inputs:
             self.values[number].used = True
-        writable = stays_writable(operator, drawn, results[0], self.values[first].writable)
+        first = self.values[inputs[0]]
+        writable = stays_writable(operator, first.type, results[0], first.writable)
         shares = operator.view or operator.inplace
         for result in results:
             own = len(self.values)
             self.values.append(
-                _Value(result, node=len(self.nodes), writable=writable, memory=memory if shares else own)
+                _Value(result, node=len(self.nodes), writable=writable, memory=first.memory if shares else own)
             )
         self.nodes.append((operator, inputs, results, attributes))
-        return True
 
     # -- leaves ------------------------------------------------------------------------------------------------------
 
@@ -342,13 +355,7 @@ class GraphBuilder:
         leaves = [number for number, value in enumerate(self.values) if value.leaf]
         results = [number for number, value in enumerate(self.values) if not value.leaf]
         new = {old: at for at, old in enumerate([*leaves, *results])}
-        returned = [number for number in results if not self.values[number].used]
-        if not returned:
-            raise NoProgram("nothing was applied")
-        if self.draw.chance(0.15):
-            returned.append(self.draw.choice(results))
-        if self.draw.chance(0.1):
-            returned.append(self.draw.choice([n for n in leaves if self.values[n].leaf.kind == "input"]))  # type: ignore[union-attr]
+        returned = self._choose_returned(leaves, results)
         nodes = [
             Node(operator.name, tuple(new[number] for number in inputs), types, attributes)
             for operator, inputs, types, attributes in self.nodes
@@ -358,6 +365,17 @@ class GraphBuilder:
         grad = self.grad and any(leaf.kind != "constant" and leaf.type.dtype in FLOATS for leaf in made)
         grad = grad and any(operator.differentiable for operator, *_ in self.nodes)
         return Graph(tuple(made), tuple(nodes), outputs, grad).without_unused_leaves()
+
+    def _choose_returned(self, leaves: Sequence[int], results: Sequence[int]) -> list[int]:
+        """Choose the results that nothing uses, and now and then another result and an input."""
+        returned = [number for number in results if not self.values[number].used]
+        if not returned:
+            raise NoProgram("nothing was applied")
+        if self.draw.chance(0.15):
+            returned.append(self.draw.choice(results))
+        if self.draw.chance(0.1):
+            returned.append(self.draw.choice([n for n in leaves if self.values[n].leaf.kind == "input"]))  # type: ignore[union-attr]
+        return returned
 
 
 UNROLLED = ("lstm_sequence", "gru_sequence", "rnn_tanh_sequence")  # compilers write their steps out, one by one

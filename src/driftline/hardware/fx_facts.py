@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -142,7 +143,7 @@ def operator_name(node: Any, module: Any) -> str:
 
 
 def _reduced(node: NodeFacts, fx_node: Any) -> int:
-    """How many elements go into one element of the result."""
+    """Count the elements that go into one element of the result; 0 if the operator reduces nothing."""
     short = node.short
     shapes = [tensor.shape for tensor in node.inputs]
     if not shapes or not node.outputs:
@@ -151,20 +152,22 @@ def _reduced(node: NodeFacts, fx_node: Any) -> int:
         first = shapes[1] if short.startswith("add") or short == "baddbmm" else shapes[0]
         return first[-1] if len(shapes) > 1 and first else 0
     if _CONVOLUTIONS.match(short) and "backward" not in short and len(shapes) > 1:
-        weight = shapes[1]  # of a transposed one the first two are the other way round: of the same size as a rule
-        count = 1
-        for size in weight[1:]:
-            count *= size
-        return count
+        return math.prod(shapes[1][1:])  # a transposed convolution swaps the first two sizes, which are mostly equal
     if short in _ALONG:
         dim = next((one for one in fx_node.args[1:2] if isinstance(one, int)), -1)
-        return shapes[0][dim] if shapes[0] and -len(shapes[0]) <= dim < len(shapes[0]) else 0
+        return shapes[0][dim] if -len(shapes[0]) <= dim < len(shapes[0]) else 0
     if short in _REDUCTIONS or _NORMS.fullmatch(short):
-        given, made = node.inputs[0].elements, node.outputs[0].elements
-        if given == made:  # a norm: it reduces what its weights span, or the last dimension
-            return shapes[0][-1] if shapes[0] and _NORMS.fullmatch(short) else 0
-        return given // made if made else 0
+        return _reduced_by_size(node)
     return 0
+
+
+def _reduced_by_size(node: NodeFacts) -> int:
+    """Count by the sizes of input and result; a norm, which keeps the size, reduces the last dimension."""
+    given, made = node.inputs[0].elements, node.outputs[0].elements
+    if given != made:
+        return given // made if made else 0
+    shape = node.inputs[0].shape
+    return shape[-1] if shape and _NORMS.fullmatch(node.short) else 0
 
 
 # -- source lines ------------------------------------------------------------------------------------------------------

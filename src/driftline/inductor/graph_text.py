@@ -98,23 +98,29 @@ def read_graph(text: str) -> PrintedGraph:
     nodes: list[PrintedNode] = []
     outputs: tuple[str, ...] = ()
     for statement in forward.body:
-        if isinstance(statement, ast.Return):
-            outputs = tuple(known[n] for n in _names(statement.value) if n in known) if statement.value else ()
-        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-            told = statement.annotation.value if isinstance(statement.annotation, ast.Constant) else ""
-            nodes.append(_node(statement.target.id, str(told), statement.value, known, sources.get(statement.lineno)))
-        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            name, value = statement.targets[0].id, statement.value
-            if isinstance(value, ast.Constant) and value.value is None:
-                continue  # `x = None`: a value that is no longer needed
-            if isinstance(value, ast.Name) and value.id in known:
-                known[name] = known[value.id]  # Dynamo gives its inputs a second name
-            else:
-                nodes.append(_node(name, "", value, known, sources.get(statement.lineno)))
-        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            name = f"_effect_{statement.lineno}"
-            nodes.append(_node(name, "", statement.value, known, sources.get(statement.lineno)))
+        match statement:
+            case ast.Return(value=value):
+                outputs = tuple(known[n] for n in _names(value) if n in known)
+            case ast.Assign(value=ast.Constant(value=None)):
+                pass  # `x = None`: a value that is no longer needed
+            case ast.Assign(targets=[ast.Name(id=name), *_], value=ast.Name(id=other)) if other in known:
+                known[name] = known[other]  # Dynamo gives its inputs a second name
+            case _:
+                if made := _assigned(statement):
+                    nodes.append(_node(*made, known, sources.get(statement.lineno)))
     return PrintedGraph(tuple(inputs), tuple(nodes), outputs)
+
+
+def _assigned(statement: ast.stmt) -> tuple[str, str, ast.expr] | None:
+    """Return the name, annotation and expression of a statement that computes a value; None for other statements."""
+    match statement:
+        case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value):
+            return name, str(annotation.value) if isinstance(annotation, ast.Constant) else "", value
+        case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
+            return name, "", value
+        case ast.Expr(value=ast.Call() as value):
+            return f"_effect_{statement.lineno}", "", value
+    return None
 
 
 def _forwards(tree: ast.Module) -> Iterator[ast.FunctionDef]:

@@ -23,68 +23,67 @@ from driftline.events import Listener, Working, ignore
 from driftline.execute.pool import Pool
 from driftline.inductor.lab import Lab, LabRun, read_run
 from driftline.inductor.requests import CAPTURE, DIFF, GUARDS, LabAnswer, LabRequest
+from driftline.inductor.settings import LabSettings
 
-TIMEOUT = 900.0
+CallShapes = Mapping[str, Sequence[tuple[int, ...]]]  # the shapes of an input, one for each call
+NO_SHAPES: CallShapes = {}
+
 ORACLES_SHARE = 0.6  # of the time, after which the oracle begins no further run: that one may take long, too
 MEMORY = 16 << 30  # bytes: the oracle plays a model of full size in float64, beside the model itself
+DEFAULTS = LabSettings()
 
 
 def capture_program(
-    text: str, pool: Pool, out: Path, *, backend: str = "inductor", device: str = "cpu", grad: bool = False,
-    dynamic: bool | None = None, seed: int = 0, timeout: float = TIMEOUT, listener: Listener = ignore,
-) -> tuple[LabRun, str]:  # fmt: skip
-    """Capture a program; the run, and what the compiler raised, if it did."""
-    opened, case = _prepare(text, pool, grad, seed, timeout, listener)
-    request = LabRequest(case, opened.program.name, backend, device, dynamic)
+    text: str, pool: Pool, out: Path, settings: LabSettings = DEFAULTS, listener: Listener = ignore
+) -> tuple[LabRun, str]:
+    """Capture what torch.compile makes of a program; return the run, and the compiler's exception or an empty text."""
+    opened, case = _prepare(text, pool, settings, listener)
+    request = LabRequest(case, opened.program.name, settings.backend, settings.device, settings.dynamic)
     listener(Working(text, "compiling and running it, and reading what torch.compile did"))
-    return _ask(pool, CAPTURE, request, out, timeout)
+    return _ask(pool, CAPTURE, request, out, settings.timeout)
 
 
 def inspect_program(
-    text: str, pool: Pool, out: Path, *, shapes: Mapping[str, Sequence[tuple[int, ...]]] | None = None,
-    grad: bool = False, dynamic: bool | None = None, seed: int = 0, timeout: float = TIMEOUT,
+    text: str, pool: Pool, out: Path, settings: LabSettings = DEFAULTS, *, shapes: CallShapes = NO_SHAPES,
     listener: Listener = ignore,
 ) -> LabRun:  # fmt: skip
     """Inspect the guards of a program, called once with each of several shapes."""
-    opened, case = _prepare(text, pool, grad, seed, timeout, listener, shapes or {})
-    request = LabRequest(case, opened.program.name, dynamic=dynamic)
+    opened, case = _prepare(text, pool, settings, listener, shapes)
+    request = LabRequest(case, opened.program.name, dynamic=settings.dynamic)
     listener(Working(text, "compiling it, once for each call"))
-    return _ask(pool, GUARDS, request, out, timeout)[0]
+    return _ask(pool, GUARDS, request, out, settings.timeout)[0]
 
 
 def diff_program(
-    text: str, pool: Pool, out: Path, *, backend: str = "inductor", reference: str = "eager", device: str = "cpu",
-    grad: bool = False, runs: int = 1, pictures: bool = False, seed: int = 0, timeout: float = TIMEOUT,
-    listener: Listener = ignore,
-) -> LabRun:  # fmt: skip
-    """Compare what two backends of torch.compile make of a program."""
-    opened, case = _prepare(text, pool, grad, seed, timeout, listener)
-    listener(Working(text, f"running {reference} and {backend}, and judging"))
+    text: str, pool: Pool, out: Path, settings: LabSettings = DEFAULTS, listener: Listener = ignore
+) -> LabRun:
+    """Compare the results of two backends of torch.compile on a program."""
+    opened, case = _prepare(text, pool, settings, listener)
+    listener(Working(text, f"running {settings.reference} and {settings.backend}, and judging"))
     request = LabRequest(
-        case, opened.program.name, backend, device, reference=reference, runs=runs, pictures=pictures,
-        patience=timeout * ORACLES_SHARE,
+        case, opened.program.name, settings.backend, settings.device, reference=settings.reference,
+        runs=settings.runs, pictures=settings.pictures, patience=settings.timeout * ORACLES_SHARE,
     )  # fmt: skip
-    return _ask(pool, DIFF, request, out, timeout)[0]
+    return _ask(pool, DIFF, request, out, settings.timeout)[0]
 
 
 def _prepare(
-    text: str, pool: Pool, grad: bool, seed: int, timeout: float, listener: Listener,
-    shapes: Mapping[str, Sequence[tuple[int, ...]]] | None = None,
-) -> tuple[LoadedProgram, CaseFiles]:  # fmt: skip
+    text: str, pool: Pool, settings: LabSettings, listener: Listener, shapes: CallShapes = NO_SHAPES
+) -> tuple[LoadedProgram, CaseFiles]:
     listener(Working(text, "loading"))
-    opened = open_program(text, pool, CheckOptions(grad=grad, seed=seed, timeout=timeout))
+    opened = open_program(text, pool, CheckOptions(grad=settings.grad, seed=settings.seed, timeout=settings.timeout))
     if opened.program.framework != "torch":
         raise DriftlineError(f"{text} is a {opened.program.framework} program; the lab is for torch programs.")
     folder = pool.workspace.job_folder()
     paths = []
-    for number, arrays in enumerate(_samples(opened.example, shapes or {})):
+    for number, arrays in enumerate(_samples(opened.example, shapes)):
         paths.append(folder / f"input{number}")
         save_tensors(paths[-1], arrays)
-    return opened, CaseFiles(opened.program, tuple(paths), folder, grad, seed)
+    return opened, CaseFiles(opened.program, tuple(paths), folder, settings.grad, settings.seed)
 
 
-def _samples(example: Arrays, shapes: Mapping[str, Sequence[tuple[int, ...]]]) -> list[Arrays]:
-    """The example, in each of the shapes that were asked for."""
+def _samples(example: Arrays, shapes: CallShapes) -> list[Arrays]:
+    """Return the example inputs in each of the requested shapes."""
     for name in shapes:
         if name not in example:
             raise DriftlineError(f"--shape {name}: the program has no such input, only {', '.join(example)}.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ _VIEWS = (
     "permute", "view", "reshape", "transpose", "t", "expand", "slice", "select", "squeeze", "unsqueeze", "alias",
     "detach", "split", "getitem", "as_strided", "unbind", "diagonal", "split_with_sizes", "_unsafe_view",
 )  # fmt: skip
+_PRODUCTS = ("mm", "bmm", "matmul", "@", "linear", "_linear_pointwise")
 _MOVES = (
     *_VIEWS, "clone", "cat", "copy", "copy_", "full", "empty", "input", "attribute", "index", "embedding", "gather",
     "constant_pad_nd", "where", "iota", "arange", "_to_copy", "convert_element_type", "scalar_tensor",
@@ -70,27 +72,36 @@ def short_op(op: str) -> str:
 
 
 def flops(node: PrintedNode, by_name: dict[str, PrintedNode]) -> int:
-    """Estimated floating-point operations of one node."""
+    """Estimate the floating-point operations of one node."""
     made = node.elements
     if made is None:
         return 0
     name = short_op(node.op)
     shapes = [_sizes(by_name[arg]) for arg in node.args if arg in by_name]
     known = [shape for shape in shapes if shape is not None]
-    if name in ("mm", "bmm", "matmul", "@") and known and known[0]:
-        return 2 * made * known[0][-1]
-    if name in ("addmm", "baddbmm") and len(known) > 1 and known[-1]:
-        return 2 * made * known[-1][-2] + made
-    if name in ("linear", "_linear_pointwise") and known and known[0]:
-        return 2 * made * known[0][-1]
-    if name.startswith(("conv", "_convolution")) and len(known) > 1:
-        return 2 * made * math.prod(known[1][1:])
-    if "attention" in name and len(known) > 2 and len(known[0]) > 1:
-        queries = math.prod(known[0][:-1])
-        return 2 * queries * known[1][-2] * (known[0][-1] + known[2][-1])
+    contraction = _contraction_flops(name, made, known)
+    if contraction is not None:
+        return contraction
     if name in _MOVES:
         return 0
     return max([made, *(math.prod(shape) for shape in known)]) if _reduces(name) else made
+
+
+def _contraction_flops(name: str, made: int, shapes: Sequence[tuple[int, ...]]) -> int | None:
+    """Estimate the operations of a product, convolution or attention; None for other operators.
+
+    `made`: the number of elements of the result. `shapes`: those of the inputs, as far as they are known.
+    """
+    if name in _PRODUCTS and shapes and shapes[0]:
+        return 2 * made * shapes[0][-1]
+    if name in ("addmm", "baddbmm") and len(shapes) > 1 and shapes[-1]:
+        return 2 * made * shapes[-1][-2] + made
+    if name.startswith(("conv", "_convolution")) and len(shapes) > 1:
+        return 2 * made * math.prod(shapes[1][1:])
+    if "attention" in name and len(shapes) > 2 and len(shapes[0]) > 1:
+        queries = math.prod(shapes[0][:-1])
+        return 2 * queries * shapes[1][-2] * (shapes[0][-1] + shapes[2][-1])
+    return None
 
 
 def _reduces(name: str) -> bool:
@@ -104,11 +115,8 @@ def _sizes(node: PrintedNode) -> tuple[int, ...] | None:
 
 
 def _peak(graph: PrintedGraph, by_name: dict[str, PrintedNode]) -> int:
-    owner: dict[str, str] = {}  # whose memory a value lies in
-    for node in (*graph.inputs, *graph.nodes):
-        reads = [arg for arg in node.args if arg in owner]
-        owner[node.name] = owner[reads[0]] if short_op(node.op) in _VIEWS and reads else node.name
-    end = len(graph.nodes)
+    """Estimate the most bytes that are alive at once."""
+    owner = _owners(graph)
     last: dict[str, int] = {}
     for at, node in enumerate(graph.nodes):
         for arg in (*node.args, node.name):
@@ -119,7 +127,16 @@ def _peak(graph: PrintedGraph, by_name: dict[str, PrintedNode]) -> int:
         if owner[node.name] == node.name:
             alive += node.nbytes or 0
         peak = max(peak, alive)
-        for name in {owner.get(arg, arg) for arg in (*node.args, node.name)}:
-            if last[name] == at and name not in kept and at < end and by_name[name].op != "input":
+        for name in {owner.get(arg, arg) for arg in (*node.args, node.name)} - kept:
+            if last[name] == at:
                 alive -= by_name[name].nbytes or 0
     return peak
+
+
+def _owners(graph: PrintedGraph) -> dict[str, str]:
+    """Name the value in whose memory each value lies: a view lies in the memory of the first value that it reads."""
+    owner: dict[str, str] = {}
+    for node in (*graph.inputs, *graph.nodes):
+        reads = [arg for arg in node.args if arg in owner]
+        owner[node.name] = owner[reads[0]] if short_op(node.op) in _VIEWS and reads else node.name
+    return owner

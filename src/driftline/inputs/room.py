@@ -7,8 +7,10 @@ are looked at before anything is allocated.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from driftline.core.errors import DriftlineError, TooLarge
+from driftline.core.quoting import one_line
 from driftline.core.tensors import MOST_AXES, TensorSpec, bytes_of, in_bytes
 
 INPUTS_SHARE = 8  # of the memory for one target: it holds its inputs, and computes with them
@@ -22,6 +24,17 @@ def room_for_inputs(memory_limit: int) -> int:
 
 def room_for_results(memory_limit: int) -> int:
     return memory_limit // RESULTS_SHARE
+
+
+def require_room_for_value(spec: TensorSpec, name: str, memory_limit: int) -> None:
+    """Refuse a program that computes a value larger than a worker may hold: the reference computes in float64."""
+    needed = bytes_of([replace(spec, dtype="float64")])
+    if needed >= memory_limit:
+        shape = ", ".join(str(size) for size in spec.shape)
+        raise TooLarge(
+            f"{name} computes {one_line(spec.name, 60)!r} of the shape [{shape}], which takes {in_bytes(needed)} in"
+            f" double precision, and {in_bytes(memory_limit)} may be used. Give smaller sizes, or raise --memory."
+        )
 
 
 def require_room(specs: Sequence[TensorSpec], room: int) -> None:

@@ -2,7 +2,7 @@
 
 In a small program special numbers may stand everywhere: each output depends on few of them. In a model every output
 depends on every input, so one NaN too many turns all of it into NaN and nothing can be compared. There, they go into
-single places of one input, and if that is still too much, milder ones are taken. `campaign/specials.py` chooses.
+single places of one input, and if that is still too much, milder ones are taken. `campaign/check/specials.py` chooses.
 """
 
 from __future__ import annotations

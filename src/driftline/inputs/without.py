@@ -20,7 +20,11 @@ def without(arrays: Arrays, sort: InputClass) -> Arrays | None:
             continue
         with np.errstate(all="ignore"):
             values = array.astype(np.float64)
-            mask = _mask(values, array.dtype, sort) if is_float(array.dtype.name) else _integer_mask(values, sort)
+            mask = (
+                _mask(values, array.dtype, sort)
+                if is_float(array.dtype.name)
+                else _integer_mask(values, array.dtype, sort)
+            )
         if not mask.any():
             changed[name] = array
             continue
@@ -52,11 +56,13 @@ def _mask(values: Array, dtype: np.dtype, sort: InputClass) -> Array:
     return (mask & np.isfinite(flat)).reshape(values.shape)
 
 
-def _integer_mask(values: Array, sort: InputClass) -> Array:
+def _integer_mask(values: Array, dtype: np.dtype, sort: InputClass) -> Array:
     """Of integers: those that are zero, negative, large, or there before."""
     if sort in (InputClass.NAN, InputClass.INFINITY, InputClass.SUBNORMAL):
         return np.zeros(values.shape, bool)
-    return _mask(values, np.dtype(np.float64), sort)
+    mask = _mask(values, np.dtype(np.float64), sort)
+    # the upper half of an unsigned type is negative where its bits are taken for a signed one
+    return mask | (values > np.iinfo(dtype).max // 2) if sort is InputClass.LARGE and dtype.kind == "u" else mask
 
 
 def _ordinary(array: Array, sort: InputClass) -> Array:

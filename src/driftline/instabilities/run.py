@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from driftline.backends import resolve
-from driftline.campaign.session import keep_failures, maker_of
+from driftline.campaign.check.session import keep_failures, maker_of
 from driftline.causes import Library
 from driftline.checking.batch_requests import InvalidProgram
 from driftline.checking.checker import Checker, Skipped

@@ -13,7 +13,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
-from driftline.campaign.solving import solve_inputs
+from driftline.campaign.check.solving import solve_inputs
 from driftline.checking.open import LoadedProgram
 from driftline.core.case import CheckOptions, Inputs
 from driftline.core.errors import DriftlineError

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from driftline.core.config import user_settings_file
 from driftline.core.errors import DriftlineError
 from driftline.llm.settings import LlmSettings
 
@@ -36,10 +37,22 @@ class Allowance:
         if cost is not None and not settings.priced:
             raise DriftlineError(
                 "--llm-cost needs to know what tokens cost: set price_in and price_out, each for a million tokens,"
-                " below [llm] in driftline.toml."
+                f" below [llm] in {user_settings_file()}."
             )
         return Allowance(TOKENS if tokens is None else tokens, cost)
 
     def words(self) -> str:
         limits = [f"{self.tokens:,} tokens"] if self.tokens is not None else []
         return " or ".join([*limits, *([f"{self.cost:g} of cost"] if self.cost is not None else [])])
+
+
+def stored_allowance(tokens: int | None, cost: float | None) -> Allowance:
+    """Return what a stored hunt was allowed. More than a new hunt may spend has to be said again by the user: somebody
+    else may have written the store."""
+    if tokens is None or tokens > TOKENS:
+        words = "any number of" if tokens is None else f"{tokens:,}"
+        raise DriftlineError(
+            f"The hunt was allowed {words} tokens, which is more than the {TOKENS:,} of a new hunt. Say how many it may"
+            " spend now, with --llm-tokens."
+        )
+    return Allowance(tokens, cost)

@@ -1,4 +1,5 @@
-"""Where the model is and what it costs: from the environment, or `[llm]` in driftline.toml.
+"""Where the model is and what it costs: from the environment, or `[llm]` in the user's own settings file
+(`cli/user_settings.py`). A project's driftline.toml may have the settings that are not of the account.
 
     [llm]
     base_url = "http://127.0.0.1:8080/v1"   # or OPENAI_BASE_URL
@@ -8,7 +9,7 @@
     price_in = 0.15                          # for a million tokens of questions
     price_out = 0.60                         # for a million tokens of answers
 
-The environment wins over the file. The key itself stands in the environment and nowhere else.
+The environment wins over the files. The key itself stands in the environment and nowhere else.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from driftline.core.config import user_settings_file
 from driftline.core.errors import DriftlineError
 from driftline.core.secrets import KEY_SUFFIX, take_key
 from driftline.core.text import did_you_mean
@@ -26,6 +28,7 @@ from driftline.core.text import did_you_mean
 BASE_URL, API_KEY, MODEL = "OPENAI_BASE_URL", "OPENAI_API_KEY", "DRIFTLINE_LLM_MODEL"
 
 _TEXTS = ("base_url", "model", "analysis_model", "api_key_variable")
+OF_THE_ACCOUNT = ("base_url", "api_key_variable", "price_in", "price_out")  # no project decides about these
 _NUMBERS = {  # with the smallest and the largest value
     "price_in": (0.0, 1e6),
     "price_out": (0.0, 1e6),
@@ -121,8 +124,9 @@ def llm_settings(
     told = {key: value for key, value in told.items() if key not in ("base_url", "model")}
     if not url and not replay:
         raise DriftlineError(
-            f"No address of a language model is set: set {BASE_URL}, or base_url below [llm] in driftline.toml, to"
-            " that of a server which speaks /v1/chat/completions, such as http://127.0.0.1:8080/v1."
+            f"No address of a language model is set: set {BASE_URL}, or base_url below [llm] in"
+            f" {user_settings_file()}, to that of a server which speaks /v1/chat/completions, such as"
+            " http://127.0.0.1:8080/v1."
         )
     if url and urlsplit(url).scheme not in ("http", "https"):
         raise DriftlineError(f"{BASE_URL}: {url!r} is no address; write it as http://127.0.0.1:8080/v1.")

@@ -51,17 +51,18 @@ class Arithmetic:
         part = _PARTS.get(dtype, dtype)
         return "float32" if self.double_as_single and part == "float64" else part
 
+    def accumulating(self, dtype: str) -> str:
+        """The type of partial sums."""
+        part = self.computed(dtype)
+        return part if part == "float64" or self.half_accumulation else "float32"
+
     def accumulator(self, dtype: str) -> float:
         """The unit roundoff inside a sum."""
-        part = self.computed(dtype)
-        if part == "float64" or self.half_accumulation:
-            return self.unit(part)
-        return self.unit("float32")
+        return self.unit(self.accumulating(dtype))
 
     def largest_sum(self, dtype: str) -> float:
         """The largest number that a partial sum can hold."""
-        part = self.computed(dtype)
-        return self.largest(part) if part == "float64" or self.half_accumulation else self.largest("float32")
+        return self.largest(self.accumulating(dtype))
 
     def product(self, dtype: str) -> float:
         """The unit roundoff of the factors of a matrix product or convolution."""
@@ -82,6 +83,9 @@ class Arithmetic:
         """Absolute error that is always legal: the grid near zero, or all of it when subnormals are flushed."""
         part = self.computed(dtype)
         return _FORMATS[part][2] if self.flush_to_zero else _FORMATS[part][3]
+
+    def smallest_normal(self, dtype: str) -> float:
+        return _FORMATS[self.computed(dtype)][2]
 
     def underflow(self, dtype: str) -> float:
         """Below this, exp, log, tanh and their kind may give zero: many implementations stop where the result is a

@@ -1,8 +1,9 @@
 """What a difference does to the person who uses the model: does the highest score change?
 
 Looked at are outputs that are scores over classes or tokens: floats of two or three dimensions whose last axis, of two
-or more, is the choice. Outputs that are called so (logits, scores, probabilities) count; if none is, a single such
-output does, and several do not, since hidden states have the same shape. A row is everything but the last axis.
+or more, is the choice. Outputs that are called so (logits, scores, probabilities) count; if none is, a single output
+does whose rows are probabilities or their logarithms. Others do not: a hidden state has the same shape, and its largest
+entry is no class. A row is everything but the last axis.
 
 A tie that legal rounding may break either way is no change by the compiler: it is counted apart. Differences are in
 units in the last place (ulps) of the largest score of the row, so that a score near zero does not blow them up.
@@ -22,6 +23,7 @@ from driftline.oracle.judge import NoShadow, ReferenceSample
 from driftline.oracle.rule import QUICK_RUNS
 from driftline.oracle.shadow.decisions import REACH
 
+SUM_TO_ONE = 0.02  # how far a row of probabilities in half precision may be off
 _SCORES = re.compile(r"logit|score|prob|softmax|class", re.IGNORECASE)
 
 
@@ -67,7 +69,17 @@ def score_outputs(arrays: Arrays) -> list[str]:
         and ":" not in name
     ]  # fmt: skip
     named = [name for name in fitting if _SCORES.search(name)]
-    return named or (fitting if len(fitting) == 1 else [])
+    return named or (fitting if len(fitting) == 1 and _are_probabilities(arrays[fitting[0]]) else [])
+
+
+def _are_probabilities(array: Array) -> bool:
+    """True if each row adds up to one, as softmax makes them, or is the logarithm of such a row."""
+    values = array.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return any(
+            bool((rows >= 0).all() and np.isclose(rows.sum(axis=-1), 1.0, atol=SUM_TO_ONE).all())
+            for rows in (values, np.exp(values))
+        )
 
 
 def effect_of(

@@ -25,6 +25,7 @@ from driftline.oracle.compare import QUANTA, SPREAD, Expected, compare_values, f
 from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.specification import CLAUSES
 from driftline.oracle.statistics import POOLED_LIMIT, pooled
+from driftline.oracle.time_out import judge_time_out
 
 # The shadow's answer under some arithmetic: (declared arithmetic, runs, outputs whose choices to take over).
 AskArithmetic = Callable[[str, int, "Arrays | None"], ShadowAnswer]
@@ -43,6 +44,7 @@ class ReferenceSample:
     spread: Arrays = field(default_factory=dict)
     failure: Failure | None = None
     note: str = ""
+    seconds: float = 0.0  # that the native run took
     shadow: AskArithmetic | None = None  # how far rounding may move the result, on demand
     sparing: bool = False  # it is worth while to ask the shadow for a few runs first, and then for more
     inputs: Arrays = field(default_factory=dict)
@@ -82,7 +84,6 @@ OF_PRECISION = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)  # what anoth
 _ENDINGS = {
     Outcome.ERROR: Kind.ERROR,
     Outcome.CRASH: Kind.CRASH,
-    Outcome.TIMEOUT: Kind.TIMEOUT,
     Outcome.OOM: Kind.OOM,
 }
 
@@ -94,14 +95,22 @@ def judge(execution: Execution, reference: Reference, trait: TargetTraits) -> Ve
     if execution.outcome is Outcome.REJECTED:
         return Verdict(Judgement.REJECTED, str(execution.failure or "not supported"))
     if reference.problem:
-        return _inconclusive(reference.problem)
+        return _inconclusive(f"no reference: {reference.problem}")
     if execution.outcome is not Outcome.OK:
         return _judge_ending(execution, reference, trait)
     if reference.random and not trait.calls_user_code:
         return _inconclusive("the program draws random numbers, and this compiler has a generator of its own")
     if not reference.samples or len(execution.outputs) != len(reference.samples):
         return _inconclusive("the reference has no result to compare with")
-    return _judge_samples(execution.outputs, reference.samples, trait)
+    return _naming_reference(_judge_samples(execution.outputs, reference.samples, trait), reference.by)
+
+
+def _naming_reference(verdict: Verdict, by: str) -> Verdict:
+    """The same verdict, whose sentence says what computed the unoptimised run that it tells of."""
+    found = verdict.evidence
+    if verdict.judgement is not Judgement.FAIL or verdict.kind is None or found.native_z is None or not by:
+        return verdict
+    return failing(verdict.kind, replace(found, native_by=by))
 
 
 def _judge_ending(execution: Execution, reference: Reference, trait: TargetTraits) -> Verdict:
@@ -112,6 +121,8 @@ def _judge_ending(execution: Execution, reference: Reference, trait: TargetTrait
                 Judgement.PASS, f"raises, as the reference does: {raised.type}: {first_line(raised.message)}"
             )
         return _inconclusive(f"the program itself raises {raised.type}: {raised.message}")
+    if execution.outcome is Outcome.TIMEOUT:
+        return judge_time_out(execution, sum(sample.seconds for sample in reference.samples))
     verdict = ended(_ENDINGS[execution.outcome], str(execution.stage), execution.failure, execution.log)
     if execution.taken_by:
         told = f"{verdict.reason} (refused as not supported, but {execution.taken_by} takes and runs it)"
@@ -193,6 +204,8 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: TargetTraits, tho
                 return _inconclusive("a size may follow from values, which are kept in fewer bits")
             told = replace(where, wanted=(str(list(native.shape)),), came=(str(list(array.shape)),))
             return failing(Kind.WRONG_SHAPE, told)
+    if not expected:
+        return _inconclusive("the program returns no tensor: there is nothing to compare")
     if trait.tolerance:
         return trait.tolerance.judge(got, expected)
     if sample.shadow and sample.exact is not None:
@@ -230,6 +243,11 @@ def _judge_by_shadow(
     if trait.signed_zero and (flipped := flipped_zero(got, expected)):
         return failing(Kind.WRONG_ZERO_SIGN, flipped)
     reason = "agrees with the reference"
+    if judged.outputs_unjudged:
+        left = ", ".join(judged.outputs_unjudged)
+        reason = (
+            f"judged {len(expected) - len(judged.outputs_unjudged)} of {len(expected)} outputs, not {left}: {reason}"
+        )
     if judged.unjudged:
         reason += f"; {judged.unjudged} of {total} elements {_why_unjudged(judged, several=True)}"
     if judged.unruled:
@@ -249,6 +267,7 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     """For frameworks whose graphs have no shadow: the movement under perturbed inputs must do."""
     worst = NOTHING
     unjudged = total = 0
+    left: list[str] = []  # outputs of which no element could be judged
     storage = declared(trait.arithmetic).storage
     if storage and storage not in sample.stored:
         return _inconclusive("how far off the result may be is not known for values that are kept in fewer bits")
@@ -258,6 +277,7 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
         if storage and name not in spread:  # an index or a truth value: one quantum before it may decide
             unjudged += array.size
             total += array.size
+            left += [name] if array.size else []
             continue
         exact = sample.exact.get(name) if sample.exact else None
         if exact is not None and exact.shape != native.shape:
@@ -268,12 +288,15 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
         if comparison.kind:
             return failing(comparison.kind, found)
         unjudged += comparison.unjudged
+        left += [name] if 0 < array.size <= comparison.unjudged else []
         total += array.size
         if found.ratio is not None and found.ratio > (-1.0 if worst.ratio is None else worst.ratio):
             worst = found
     if total and unjudged == total:
         return _inconclusive("no element could be judged: the reference itself is not stable there")
     reason = "agrees with the reference" + (f"; {unjudged} of {total} elements not judged" if unjudged else "")
+    if left:
+        reason = f"judged {len(expected) - len(left)} of {len(expected)} outputs, not {', '.join(left)}: {reason}"
     if sample.note:
         reason += f"; {sample.note}"
     return Verdict(Judgement.PASS, reason, evidence=worst)

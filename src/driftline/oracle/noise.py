@@ -31,6 +31,12 @@ def stored(result: Array, arithmetic: Arithmetic, dtype: str) -> Array:
     return arithmetic.unit(dtype) * np.abs(result)
 
 
+def has_subnormal(result: Array, arithmetic: Arithmetic, dtype: str) -> bool:
+    """True if a number of the result is too small for all the digits of its type."""
+    parts = (result.real, result.imag) if result.dtype.kind == "c" else (result,)
+    return any(bool(((np.abs(part) < arithmetic.smallest_normal(dtype)) & (part != 0)).any()) for part in parts)
+
+
 def narrowed(value: Array, arithmetic: Arithmetic, dtype: str) -> Array | None:
     """Rounding an input or a constant to the type that the target computes in; `None` where that holds all of it."""
     if dtype not in ("float64", "complex128") or not arithmetic.double_as_single:

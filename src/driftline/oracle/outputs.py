@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,7 @@ from driftline.core.tensors import Array, Arrays, is_float
 from driftline.core.verdict import Kind
 from driftline.oracle.arithmetic import Arithmetic
 from driftline.oracle.differing import KEPT, elements, places, regions_of
+from driftline.oracle.differing import plain as number_of
 from driftline.oracle.nonfinite import compare_classes
 from driftline.oracle.shadow.decisions import OTHER_PLACES
 from driftline.oracle.statistics import (
@@ -42,15 +44,17 @@ class ShadowAnswer:
     choices: Mapping[str, str] = field(default_factory=dict)  # choice that was looked at -> why it is not valid
     choosing: tuple[str, ...] = ()  # outputs that are choices
     open: Arrays = field(default_factory=dict)  # elements that depend on something the specification leaves open
+    bound: Arrays = field(default_factory=dict)  # those of them that are as in one of `readings`
+    readings: Arrays = field(default_factory=dict)  # one row for each way to read the clauses
     clauses: tuple[str, ...] = ()
     unruled: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()  # float types, and `exponential` or `quantised` where the program has such steps
+    uses: tuple[str, ...] = ()  # float types, and `exponential`, `quantised` or `subnormal` where there is such
     worst_case: float = 0.0  # how many sigma rounding could do if all errors of the graph conspired
 
     @property
     def nbytes(self) -> int:
         """The memory that the arrays take."""
-        sides = (self.reference, self.samples, self.low, self.high, self.open)
+        sides = (self.reference, self.samples, self.low, self.high, self.open, self.bound, self.readings)
         return sum(array.nbytes for side in sides for array in side.values())
 
     @property
@@ -87,14 +91,18 @@ class JudgedOutputs:
     unruled: tuple[str, ...] = ()
     noisy: int = 0  # how many of the unjudged are so because they move too much
     excused: int = 0  # and because the unoptimised run itself stands as far off
+    outputs_unjudged: tuple[str, ...] = ()  # those of which no element could be judged
 
 
 def judge_all(
     given: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic, *, excuses: bool = True
 ) -> JudgedOutputs:
+    plain = native
+    native, shadow = with_readings(given, native, shadow, arithmetic)
     got, differs = _without_open(given, native, shadow, arithmetic)
     unspecified = shadow.clauses if differs else ()
-    unjudged = noisy = excused = 0
+    unjudged: Counter[str] = Counter()
+    noisy = excused = 0
     totals: dict[str, tuple[float, float]] = {}
     closest = NOTHING
     for name, value in native.items():
@@ -102,13 +110,13 @@ def judge_all(
             continue  # nothing but the sign of a zero or the bits of a NaN
         if name not in shadow.reference or shadow.reference[name].shape != value.shape:
             if got[name].tobytes() != value.tobytes():
-                unjudged += value.size
+                unjudged[name] += value.size
             continue
         if got[name].dtype.kind == "c":
             # What NaN and Inf do in complex arithmetic depends on how a product is written out: where the program
             # itself has them, nothing is judged.
             finite = np.isfinite(native[name]) & np.isfinite(shadow.reference[name])
-            unjudged += int((~finite).sum())
+            unjudged[name] += int((~finite).sum())
             halves = _parts(np.where(finite, got[name], native[name]), native[name], shadow, name)
             parts = [_judge_float(name, g, n, r, s, lo, hi, arithmetic) for g, n, r, s, lo, hi in halves]
         elif is_float(got[name].dtype.name):
@@ -129,17 +137,38 @@ def judge_all(
             parts = [_judge_exact(name, got[name], native[name], shadow)]
         for part in parts:
             if part.finding and excuses and _is_unmodelled(part.finding):
-                unjudged += value.size
+                unjudged[name] += value.size
                 excused += value.size
                 continue
             if part.finding:
-                return JudgedOutputs(part.finding, unjudged, closest, totals, unspecified, shadow.unruled)
-            unjudged += part.unjudged
+                finding = _with_what_it_gave(part.finding, plain[name], native[name])
+                return JudgedOutputs(finding, unjudged.total(), closest, totals, unspecified, shadow.unruled)
+            unjudged[name] += part.unjudged
             noisy += part.noisy
             totals |= {f"{name}: {kind}": total for kind, total in part.near.totals.items()}
             if _near(part.near) > _near(closest):
                 closest = part.near
-    return JudgedOutputs(None, unjudged, closest, totals, unspecified, shadow.unruled, noisy, excused)
+    whole = tuple(name for name, count in unjudged.items() if 0 < native[name].size <= count)
+    return JudgedOutputs(None, unjudged.total(), closest, totals, unspecified, shadow.unruled, noisy, excused, whole)
+
+
+def _with_what_it_gave(finding: WrongOutput, plain: Array, native: Array) -> WrongOutput:
+    """The finding with what the unoptimised run really gave for elements that are judged against another reading of
+    the specification than its own. How far that run is off says nothing there."""
+    found = finding.evidence
+
+    def is_other(element: Element) -> bool:
+        own, judged = plain[element.place], native[element.place]
+        return bool(own != judged and not (own != own and judged != judged))
+
+    if plain.shape != native.shape or plain.dtype.kind == "c" or not any(map(is_other, found.worst)):
+        return finding
+    worst = tuple(
+        replace(element, unoptimised=number_of(plain[element.place])) if is_other(element) else element
+        for element in found.worst
+    )
+    native_z = None if is_other(found.worst[0]) else found.native_z
+    return replace(finding, evidence=replace(found, worst=worst, native_z=native_z))
 
 
 def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic) -> tuple[Arrays, bool]:
@@ -158,6 +187,46 @@ def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic:
         if differing.any():
             differs |= not _only_rounded(name, value, shadow, arithmetic)[differing].all()
     return settled, differs
+
+
+def with_readings(
+    got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic
+) -> tuple[Arrays, ShadowAnswer]:
+    """Where the specification can be read in a few ways and an element is as in none of them, the element is not open:
+    it is judged against the reading that comes closest."""
+    native, left_open, reference = dict(native), dict(shadow.open), dict(shadow.reference)
+    samples, low, high = dict(shadow.samples), dict(shadow.low), dict(shadow.high)
+    for name, bound in shadow.bound.items():
+        if bound.shape != got[name].shape:
+            continue
+        rows = np.stack([*shadow.readings[name], reference[name]])
+        wrong = bound & ~_as_read(got[name], rows, arithmetic)
+        if not wrong.any():
+            continue
+        with np.errstate(all="ignore"):
+            far = np.abs(rows - got[name])
+        nearest = np.take_along_axis(rows, np.where(np.isnan(far), np.inf, far).argmin(0)[np.newaxis], 0)[0]
+        left_open[name] = left_open[name] & ~wrong
+        native[name] = np.where(wrong, nearest.astype(native[name].dtype), native[name])
+        for side in (reference, samples, low, high):
+            side[name] = np.where(wrong, nearest, side[name])
+    return native, replace(shadow, open=left_open, reference=reference, samples=samples, low=low, high=high)
+
+
+def _as_read(got: Array, rows: Array, arithmetic: Arithmetic) -> Array:
+    """Elements that lie between the readings, as what is computed from several of them may, or are NaN or infinite as
+    in one of them."""
+    parts = ((got.real, rows.real), (got.imag, rows.imag)) if got.dtype.kind == "c" else ((got, rows),)
+    legal = np.ones(got.shape, dtype=bool)
+    for value, each in parts:
+        finite = np.isfinite(each)
+        unit = 8 * arithmetic.unit(got.dtype.name) if got.dtype.kind not in "biu" else 0.0
+        with np.errstate(all="ignore"):
+            low, high = np.where(finite, each, np.inf).min(0), np.where(finite, each, -np.inf).max(0)
+            within = (value >= low - unit * np.abs(low)) & (value <= high + unit * np.abs(high))
+        within |= (np.isnan(value) & np.isnan(each).any(0)) | (np.isinf(value) & (value == each).any(0))
+        legal &= within
+    return legal
 
 
 def _only_rounded(name: str, value: Array, shadow: ShadowAnswer, arithmetic: Arithmetic) -> Array:

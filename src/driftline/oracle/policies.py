@@ -65,7 +65,9 @@ def program_uses(reference: Reference, arithmetic: str) -> set[str]:
 
 def plausible(uses: set[str], reference: Reference, arithmetic: str, *, on_gpu: bool) -> list[str]:
     """Policies that may be at work, the usual ones first; none that the target declares already."""
-    subnormals = any(has_subnormals({**sample.inputs, **sample.native}) for sample in reference.samples)
+    subnormals = "subnormal" in uses or any(
+        has_subnormals({**sample.inputs, **sample.native}) for sample in reference.samples
+    )
     rules = {
         "half-accumulation": not uses.isdisjoint(_HALF),
         "tf32": on_gpu and "float32" in uses,

@@ -7,6 +7,7 @@ frameworks without a shadow there is `spread` instead: how far the result moves 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from driftline.core.tensors import Array, Arrays, is_float, load_tensors, save_t
 from driftline.core.text import first_line
 from driftline.oracle.arithmetic import IEEE
 from driftline.oracle.references.base import ExactRun, NoExactReference, ReferenceRun, StoredRun
+from driftline.oracle.shadow.player import Shadow
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
@@ -64,7 +66,9 @@ class SampleFiles:
     exact: Path | None = None
     spread: Path | None = None
     note: str = ""
+    seconds: float = 0.0  # of processor time that the native run took, which a busy machine does not change
     shadow: bool = False  # can be asked how far rounding may move it
+    draws: bool = False  # an operation of the program drew random numbers
     failure: Failure | None = None
     stored: Mapping[str, Path] = field(default_factory=dict)  # by storage, how far it moves the result
 
@@ -72,7 +76,7 @@ class SampleFiles:
 @dataclass(frozen=True)
 class ReferenceAnswer:
     samples: tuple[SampleFiles, ...] = ()
-    random: bool = False  # the result depends on the seed
+    random: bool = False  # the program draws random numbers, or its result depends on the seed
     problem: str = ""  # why there is no reference
 
 
@@ -92,9 +96,9 @@ def compute(request: ReferenceRequest, context: Context) -> ReferenceAnswer:
     except MemoryError:
         raise
     except Exception as error:
-        if program.framework != "onnx":
-            raise  # the model was loaded before: this is our own fault. An ONNX model may have another witness.
-        return ReferenceAnswer(problem=f"{type(error).__name__}: {first_line(str(error))}")
+        told = f"{type(error).__name__}: {first_line(str(error))}"
+        own_code = program.framework != "onnx"  # which ran before, when the program was inspected
+        return ReferenceAnswer(problem=f"loaded a second time, the program raises {told}" if own_code else told)
     try:
         return _answers(program, reference, samples, request)
     except DriftlineError as error:  # results that are no numbers
@@ -108,17 +112,29 @@ def _answers(
     if not request.exact:
         return ReferenceAnswer(tuple(_native(reference, arrays, folder, at) for at, arrays in enumerate(samples)))
     answers = [_sample(program, request, reference, arrays, index) for index, arrays in enumerate(samples)]
-    random = not answers[0].failure and _is_random(program, reference, samples[0], folder)
+    random = any(answer.draws for answer in answers)
+    if not random and not answers[0].failure:
+        try:
+            random, warm = _is_random(program, reference, samples[0], folder)
+        except (MemoryError, DriftlineError):
+            raise
+        except Exception as error:
+            told = f"{type(error).__name__}: {first_line(str(error), 200)}"
+            return ReferenceAnswer(problem=f"called a second time, the program raises {told}")
+        answers[0] = replace(answers[0], seconds=min(answers[0].seconds, warm))  # the first call has much to prepare
     return ReferenceAnswer(tuple(answers), random)
 
 
 def _shadowed(found: SampleFiles, program: OpenedProgram, witness: str, arrays: Arrays, path: Path) -> SampleFiles:
     """The float64 result of the program's shadow; its noise is asked for later, where it is needed."""
+    shadow: Shadow | None = None
     try:
-        exact = import_string(FRONT_ENDS[witness])(program, arrays, IEEE).reference()
-        return replace(found, exact=_write(path, exact), shadow=True)
+        shadow = import_string(FRONT_ENDS[witness])(program, arrays, IEEE)
+        found = replace(found, exact=_write(path, shadow.reference()), shadow=True)
     except NoExactReference as reason:
-        return replace(found, note=f"{reason}: compared with the unoptimised run alone")
+        told = first_line(str(reason), 200)
+        found = replace(found, note=f"{told}: compared with the unoptimised run alone")
+    return replace(found, draws=shadow is not None and shadow.draws)
 
 
 def _sample(
@@ -147,13 +163,15 @@ def _sample(
 
 def _native(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -> SampleFiles:
     """The program's own result, or what it raises."""
+    began = time.process_time()
     try:
         native = reference.native(arrays)
     except (MemoryError, DriftlineError):
         raise
     except Exception as error:
         return SampleFiles(failure=Failure.of(error))
-    return SampleFiles(_write(folder / f"{index}.native", native))
+    seconds = time.process_time() - began
+    return SampleFiles(_write(folder / f"{index}.native", native), seconds=seconds)
 
 
 def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> tuple[Arrays | None, Arrays, str]:
@@ -298,13 +316,15 @@ def _perturb(array: Array, original: Array, rng: np.random.Generator) -> Array:
         return (array.astype(np.float64) * (1 + unit * signs)).astype(array.dtype)
 
 
-def _is_random(program: OpenedProgram, reference: ReferenceRun, arrays: Arrays, folder: Path) -> bool:
-    """Does the result depend on the seed? Then only targets that share the generator can be compared."""
+def _is_random(program: OpenedProgram, reference: ReferenceRun, arrays: Arrays, folder: Path) -> tuple[bool, float]:
+    """True if the result depends on the seed: then only targets that share the generator can be compared. Also the
+    seconds of a further run."""
     first = load_tensors(folder / "0.native")
-    seed = program.seed
-    program.seed = seed + 1
+    program.drawn_otherwise = 1
     try:
+        began = time.process_time()
         second = reference.native(arrays)
+        seconds = time.process_time() - began
     finally:
-        program.seed = seed
-    return any(first[name].tobytes() != second[name].tobytes() for name in first if name in second)
+        program.drawn_otherwise = 0
+    return any(first[name].tobytes() != second[name].tobytes() for name in first if name in second), seconds

@@ -1,7 +1,8 @@
 """What a specification leaves open, with its source. Data, not code: front ends say where a clause applies.
 
 A difference that rests only on such a clause is *unspecified*: shown with its clause, never counted as a bug. Where a
-specification does speak (NaN in `torch.maximum`, the first of equal elements in `argmax`), a difference is a bug.
+clause leaves a few results open (`onnx/readings.py`, `torch/readings.py`), any other one is a bug. Where
+a specification does speak (NaN in `torch.maximum`, the first of equal elements in `argmax`), a difference is a bug.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 ROUNDING_DECIDES = "rounding-decides"
+COMPLEX_NONFINITE = "torch.complex-nonfinite"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,12 @@ _TORCH = (
         "PyTorch documentation, MaxPool2d and AdaptiveMaxPool2d: silent on NaN",
     ),
     Clause(
+        "torch.sign-of-nan",
+        ("signbit",),
+        "the sign of a NaN that was computed may be either",
+        "IEEE 754-2019, 6.3: it does not interpret the sign of a NaN; PyTorch documentation, torch.signbit: silent",
+    ),
+    Clause(
         "torch.padding-times-infinity",
         ("convolution", "convolution_backward"),
         "the zeros of a padding, or between the elements of a transposed convolution, may be multiplied with infinities"
@@ -91,6 +99,13 @@ _TORCH = (
         "where the argument of a function in pieces is NaN, its gradient may be that of any piece, or NaN",
         "PyTorch documentation, ELU, Hardshrink, Hardswish, Hardtanh, Softshrink: silent; eager has one for a single"
         " element and another for many",
+    ),
+    Clause(
+        COMPLEX_NONFINITE,
+        (),  # every operation that computes with complex numbers
+        "what complex arithmetic makes of NaN and infinities depends on how it is written out in real numbers",
+        "PyTorch documentation: silent; C99, Annex G, which defines it, is informative. torch.add multiplies the second"
+        " summand with alpha = 1+0j, which makes NaN beside an infinity",
     ),
     Clause(
         "torch.equal-elements",
@@ -157,7 +172,21 @@ _ONNX = (
     ),
     Clause(
         "onnx.integer-overflow",
-        ("ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "MatMul", "Gemm", "CumSum"),
+        (
+            "Abs",
+            "Add",
+            "CumSum",
+            "Gemm",
+            "MatMul",
+            "Mul",
+            "Neg",
+            "ReduceL1",
+            "ReduceProd",
+            "ReduceSum",
+            "ReduceSumSquare",
+            "Sub",
+            "Sum",
+        ),
         "a sum or product of integers that does not fit their type may be any integer",
         "ONNX operator specification: silent on integer overflow",
     ),
@@ -181,6 +210,12 @@ _ONNX = (
         "whether a partial result overflows, and whether infinities of both signs meet, depends on the order of the"
         " terms",
         "ONNX operator specification: silent on the order in which terms are added or multiplied",
+    ),
+    Clause(
+        "onnx.mean-of-nothing",
+        ("ReduceMean",),
+        "the mean of no elements may be anything",
+        "ONNX operator specification, ReduceMean: a reduction over an empty set of values yields undefined",
     ),
     Clause(
         "onnx.padded-infinity",

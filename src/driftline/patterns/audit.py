@@ -6,16 +6,18 @@ import contextlib
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from driftline.backends import BACKENDS
 from driftline.backends.tvm_passes import TENSOR_IR
-from driftline.campaign.session import record
+from driftline.campaign.check.session import record
 from driftline.checking.checker import Checker
 from driftline.core.answers import releases, remembered, surroundings
+from driftline.core.closing import FailedStep, closing_step
 from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError
 from driftline.core.plugins import approved
 from driftline.core.rule import FUSION, NO_OP, NO_PASS, ONE_PASS, Reach, Rule
@@ -39,8 +41,9 @@ from driftline.patterns.inductor_audit import (
     worker_kind,
 )
 from driftline.patterns.one_by_one import PassesOneByOne, compilers_with_passes
-from driftline.patterns.onnx_audit import OnnxAudit
-from driftline.patterns.scheduled_passes import ScheduledPasses
+from driftline.patterns.onnx_audit import OnnxAudit, OnnxAuditPlan
+from driftline.patterns.scheduled_passes import ScheduledPasses, ScheduledPlan
+from driftline.patterns.step_memory import StepMemory
 from driftline.store import Bug, Store
 from driftline.store.audits import LISTED, REACHED, AuditEntry, AuditLog, AuditMemory
 
@@ -186,6 +189,7 @@ class AuditResult:
     out_of_reach: list[Told] = field(default_factory=list)  # wrong, but on programs that ordinary code cannot write
     internal_errors: list[str] = field(default_factory=list)  # what went wrong in Driftline itself
     cut: list[str] = field(default_factory=list)  # compilers whose time was spent before all was done
+    failed_steps: list[FailedStep] = field(default_factory=list)
 
 
 def available_compilers() -> dict[str, str]:
@@ -258,65 +262,72 @@ class Audit:
         self.result = AuditResult(plan)
 
     def run(self) -> AuditResult:
-        memory, plan = self._memory, self.result.plan
-        entry = self._entry
+        """Audit the compilers one after the other, each for its share of the time that is left."""
+        entry, plan = self._entry, self.result.plan
         self._listener(AuditStarted(entry.id, plan.compilers, plan.seconds, entry.seconds, entry.run))
-        left = plan.seconds - entry.seconds
-        overall = time.monotonic() + left
+        overall = time.monotonic() + plan.seconds - entry.seconds
         pool, unbound = self._checker.pool, self._checker.pool.deadline
-        pool.deadline = min(unbound, max(overall, time.monotonic() + LISTING) + self._grace)
+        try:
+            pool.deadline = min(unbound, max(overall, time.monotonic() + LISTING) + self._grace)
+            listed = self._list_in_time()
+            pool.deadline = min(unbound, overall + self._grace)
+            self._audit(listed, overall)
+        finally:
+            pool.deadline = unbound
+        return self.result
+
+    def _list_in_time(self) -> dict[str, tuple[str, list[Rule]]]:
+        plan = self.result.plan
         try:
             require_device(self._checker.pool, plan.device)
-            listed = self._list()
+            return self._list()
         except PoolExpired as error:
-            pool.deadline = unbound
-            memory.close(finished=False)
+            self._memory.close(finished=False)
             word = "passes" if plan.passes else "rules"
             raise NothingTried(
                 f"The budget of {plan.seconds:.0f} s ended while the {word} were being listed; give more with --budget."
             ) from error
         except DriftlineError as error:  # what was asked for cannot be had: there is nothing to go on with later
-            pool.deadline = unbound
-            memory.close(finished=not isinstance(error, WorkerStartError))
+            self._memory.close(finished=not isinstance(error, WorkerStartError))
             raise
+
+    def _audit(self, listed: Mapping[str, tuple[str, list[Rule]]], overall: float) -> None:
+        memory, plan, failed = self._memory, self.result.plan, self.result.failed_steps
         try:
-            pool.deadline = min(unbound, overall + self._grace)
             self._recall()
-            ended = {
-                compiler: body
-                for compiler, body in memory.kept("ended").items()
-                if not (self._more_time and body.get("cut"))
-            }
+            ended = {name for name, body in memory.kept("ended").items() if not (self._more_time and body.get("cut"))}
             weights = {compiler: _WEIGHTS.get(compiler, 1.0) for compiler in listed if compiler not in ended}
             for compiler, (version, rules) in listed.items():
-                over = time.monotonic() >= overall and compiler not in ended
-                run = {"inductor": self._inductor, PASSES: self._passes, SCHEDULED: self._scheduled}.get(
-                    compiler, self._onnx
-                )
-                if compiler in ended or over:
-                    run(compiler, version, rules, None)
-                    if over:
-                        self.result.cut.append(compiler)
-                        memory.keep("ended", compiler, {"cut": True})
+                run = partial(self._part(compiler), compiler, version, rules)
+                if compiler in ended or time.monotonic() >= overall:
+                    run(None)
+                    if compiler not in ended:
+                        self._note_end(compiler, cut=True)
                     continue
                 share = (plan.seconds - memory.seconds) * weights[compiler] / sum(weights.values())
                 deadline = min(overall, time.monotonic() + max(_LEAST, share))
-                with self._hard_stop(deadline):
-                    run(compiler, version, rules, deadline)
                 del weights[compiler]
-                self._keep_reached()
-                cut = time.monotonic() >= deadline
-                self.result.cut += [compiler] * cut
-                memory.keep("ended", compiler, {"cut": cut})
+                with closing_step(failed, f"auditing {compiler}", "what it found until then is kept"):
+                    with self._hard_stop(deadline):
+                        run(deadline)
+                    self._keep_reached()
+                    self._note_end(compiler, cut=time.monotonic() >= deadline)
             self.result.seconds = memory.seconds
-            memory.close(finished=True)
+            with closing_step(failed, "noting the end of the audit", "--resume brings it to its end"):
+                memory.close(finished=not failed)  # what failed is tried again when the audit is resumed
         except BaseException:  # Ctrl-C too: the audit is kept as one that can be resumed
             self._keep_reached()
             memory.close(finished=False)
             raise
-        finally:
-            pool.deadline = unbound
-        return self.result
+
+    def _part(self, compiler: str) -> Callable[[str, str, list[Rule], float | None], None]:
+        """Return the method that audits a compiler."""
+        parts = {"inductor": self._inductor, PASSES: self._passes, SCHEDULED: self._scheduled}
+        return parts.get(compiler, self._onnx)
+
+    def _note_end(self, compiler: str, *, cut: bool) -> None:
+        self.result.cut += [compiler] * cut
+        self._memory.keep("ended", compiler, {"cut": cut})
 
     @property
     def _grace(self) -> float:
@@ -453,18 +464,18 @@ class Audit:
 
     def _onnx(self, compiler: str, version: str, rules: list[Rule], deadline: float | None) -> None:
         wanted = {rule.id for rule in rules}
-        step = f"asked of {compiler}"
         plan = self.result.plan
         audit = OnnxAudit(
             self._checker,
             self._auditee(compiler, rules),
-            budget=max(_LEAST, (deadline or 0.0) - time.monotonic()),
-            seed=plan.seed,
-            plugins=plan.plugins,
-            only=lambda rule: rule.id in wanted,
+            OnnxAuditPlan(
+                budget=max(_LEAST, (deadline or 0.0) - time.monotonic()),
+                seed=plan.seed,
+                plugins=plan.plugins,
+                only=lambda rule: rule.id in wanted,
+            ),
             tell=says(self._listener, compiler),
-            known=self._memory.kept(step),
-            keep=lambda outcomes: self._memory.keep_all(step, outcomes),
+            memory=StepMemory.of(self._memory, f"asked of {compiler}"),
         )
         with contextlib.suppress(PoolExpired):
             for suspect in audit.run() if deadline is not None else ():
@@ -494,18 +505,14 @@ class Audit:
             self._on_schedules(compiler, fitting, deadline)
 
     def _on_schedules(self, compiler: str, rules: list[Rule], deadline: float | None) -> None:
-        plan, step = self.result.plan, f"scheduled for {compiler}"
         by_name = {rule.name: rule for rule in rules}
         test = ScheduledPasses(
             self._checker.pool,
             self._store,
-            list(by_name),
-            budget=(deadline or 0.0) - time.monotonic(),
-            seed=plan.seed,
+            ScheduledPlan(tuple(by_name), (deadline or 0.0) - time.monotonic(), self.result.plan.seed),
             jobs=self._jobs,
             tell=says(self._listener, f"{compiler}, on schedules"),
-            known=self._memory.kept(step),
-            keep=lambda number, body: self._memory.keep(step, number, body),
+            memory=StepMemory.of(self._memory, f"scheduled for {compiler}"),
         )
         with contextlib.suppress(PoolExpired):
             for name in test.run() if deadline is not None else ():

@@ -17,7 +17,7 @@ from driftline.patterns.inductor.requests import SHOW_RULE, ShowRuleRequest
 from driftline.patterns.inductor_audit import ATTEMPTS, worker_kind
 from driftline.patterns.onnx_models import OnnxModels
 from driftline.patterns.pass_rules import DESCRIBED, find_pass, firing_program
-from driftline.programs.onnx_text import model_text
+from driftline.programs.onnx.text import model_text
 
 BATCH = 40  # idioms asked at once
 WAYS = 3  # each is written in

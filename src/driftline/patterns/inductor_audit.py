@@ -370,13 +370,12 @@ class InductorAudit:
             lines = read_lines(folder / ANSWERS)
             self.internal_errors += [line.traceback for line in lines if isinstance(line, QuestionMistaken)]
             yield from (line for line in lines if isinstance(line, RuleAnswer))
-            done = {line.subject for line in lines if isinstance(line, QuestionDone)}
             if report is None:
                 raise expired or InternalError("a job without an ending")
             if report.ending == "done":
                 return
-            asked = [line.subject for line in lines if isinstance(line, QuestionAsked) and line.subject not in done]
-            if not asked:
+            done, asked = _progress(lines)
+            if asked is None:
                 lost += 1
                 if lost < STARTS:
                     continue
@@ -384,8 +383,15 @@ class InductorAudit:
                     f"inductor: the process for rewrite rules ended before its first task ({report.detail}),"
                     f" {STARTS} times in a row. Look for what kills it (a shortage of memory, perhaps), and start again"
                 )
-            yield ProcessDied(asked[-1], report.detail or report.ending)
-            pending = [subject for subject in pending if subject not in done and subject != asked[-1]]
+            yield ProcessDied(asked, report.detail or report.ending)
+            pending = [subject for subject in pending if subject not in done and subject != asked]
+
+
+def _progress(lines: Sequence[object]) -> tuple[set[str], str | None]:
+    """Return the subjects that a worker finished, and the one that it was working on, if any."""
+    done = {line.subject for line in lines if isinstance(line, QuestionDone)}
+    asked = [line.subject for line in lines if isinstance(line, QuestionAsked) and line.subject not in done]
+    return done, asked[-1] if asked else None
 
 
 def list_rules(checker: Checker, python: str = sys.executable, device: str = CPU) -> tuple[str, list[Rule]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from driftline.backends import BACKENDS, resolve
-from driftline.campaign.plan import form_of
+from driftline.campaign.check.forms import form_of
 from driftline.checking.kinds import worker_for_target
 from driftline.core.rule import NO_PASS, ONE_PASS, PASS, Rule
 from driftline.core.target import Target

@@ -12,11 +12,10 @@ import itertools
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from driftline.checking.batch import case_of
 from driftline.checking.checker import Checker, TargetResult
@@ -30,6 +29,7 @@ from driftline.execute.ahead import ahead
 from driftline.oracle.judge import Reference
 from driftline.patterns.agenda import growing
 from driftline.patterns.auditees import Auditee
+from driftline.patterns.step_memory import NO_MEMORY, StepMemory
 from driftline.patterns.survey import Made, SurveySeen
 
 # A batch knows which rules fired in those before it but the last few, done or not: so what is asked does not depend on
@@ -97,43 +97,47 @@ class Tally:
         return sorted(name for name, reach in self.reach.items() if reach is Reach.FIRED)
 
 
+@dataclass(frozen=True)
+class OnnxAuditPlan:
+    """The settings of an audit of a compiler that takes ONNX."""
+
+    budget: float  # seconds
+    seed: int = 0
+    plugins: tuple[str, ...] = ()
+    only: Callable[[Rule], bool] = lambda rule: True  # the rules to audit
+    idioms: Sequence[str] = ()  # the only models to try; default: all there are
+    rounds: int = 1000  # how often every change is made, if there is time
+
+
 class OnnxAudit:
-    """One audit. `run` yields what is confirmed; `tally` tells the rest."""
+    """One audit. `run` yields the rules that break a model; `tally` counts the rest."""
 
     def __init__(
         self,
         checker: Checker,
         auditee: Auditee,
+        plan: OnnxAuditPlan,
         *,
-        budget: float,
-        seed: int = 0,
-        plugins: tuple[str, ...] = (),
-        only: Callable[[Rule], bool] = lambda rule: True,
-        idioms: Sequence[str] = (),  # no other models than these; default: all there are
-        rounds: int = 1000,  # how often every change is made, if there is time
         tell: Announce = lambda words: None,
-        known: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),  # outcomes that an earlier run has kept
-        keep: Callable[[Mapping[str, Mapping[str, Any]]], None] = lambda outcomes: None,
+        memory: StepMemory = NO_MEMORY,
     ) -> None:
         self._checker = checker
         self._auditee = auditee
-        self._budget = budget
+        self._plan = plan
         self._begun = self._deadline = 0.0  # set when it begins: listing rules may take longer than a short budget
-        self._only = only
         self._tell = tell
-        self._idioms, self._rounds = idioms, rounds
-        self._models = auditee.models(checker.pool, seed)
-        self._options = CheckOptions(seed=seed, timeout=60.0, plugins=plugins)
-        self._rng = random.Random(seed)
+        self._models = auditee.models(checker.pool, plan.seed)
+        self._options = CheckOptions(seed=plan.seed, timeout=60.0, plugins=plan.plugins)
+        self._rng = random.Random(plan.seed)
         self._firing: dict[str, dict[str, None]] = defaultdict(dict)  # bases by the rule that they fire
         self._fired: Counter[str] = Counter()  # models that each rule fired on
         self._judged: Counter[tuple[str, str]] = Counter()
         self._done: set[tuple[str, str]] = set()  # rules with the change, or the unchanged base, that breaks them
         self._plainly: set[tuple[str, str]] = set()  # rules with the kind of failure that needs no change
         self.tally = Tally()
-        self._known = set(known)
-        self._keep = keep
-        for name, body in known.items():
+        self._known = set(memory.known)
+        self._keep = memory.keep
+        for name, body in memory.known.items():
             self._note(_arm_in(name), ModelOutcome(**body))
 
     @cached_property
@@ -142,21 +146,28 @@ class OnnxAudit:
         return {rule.name: rule for rule in self._auditee.rules(self._checker.pool)}
 
     def run(self) -> Iterator[GuiltyRule]:
+        """Yield each rule that breaks a model, until everything was tried or the budget is spent."""
         self._begun = time.monotonic()
-        self._deadline = self._begun + self._budget
-        arms = list(self._idioms or self._models.idioms())
+        self._deadline = self._begun + self._plan.budget
+        wanted = [rule for rule in self.rules.values() if self._plan.only(rule)]
+        targets = self._auditee.surveyed([rule for rule in wanted if not rule.unreachable])
+        yield from self._try_idioms(targets)
+        if not self._plan.idioms and any(self._unfired(wanted)):
+            others = [(arm, 0) for arm in self._models.others()]
+            yield from self._pass(self._auditee.target(), others, "programs of the generators", SHARE_OF_PLAIN)
+        yield from self._change(targets)
+
+    def _try_idioms(self, targets: Sequence[Target]) -> Iterator[GuiltyRule]:
+        arms = list(self._plan.idioms or self._models.idioms())
         self._rng.shuffle(arms)  # some take long: when time is short, it is spread over all kinds
         idioms = [(arm, number) for number in range(self._auditee.ways) for arm in arms]
-        wanted = [rule for rule in self.rules.values() if self._only(rule)]
-        targets = self._auditee.surveyed([rule for rule in wanted if not rule.unreachable])
-        default = self._auditee.target()
         for target in targets:
-            some = [pair for pair in idioms if target == default or pair[1] in (0, self._auditee.ways - 1)]
+            default = target == self._auditee.target()
+            some = [pair for pair in idioms if default or pair[1] in (0, self._auditee.ways - 1)]
             yield from self._pass(target, some, f"idioms on {target}", SHARE_OF_IDIOMS)
-        if not self._idioms and any(self._unfired(wanted)):
-            others = [(arm, 0) for arm in self._models.others()]
-            yield from self._pass(default, others, "programs of the generators", SHARE_OF_PLAIN)
-        for number in range(self._rounds):
+
+    def _change(self, targets: Sequence[Target]) -> Iterator[GuiltyRule]:
+        for number in range(self._plan.rounds):
             if time.monotonic() > self._deadline or not any(self._firing.values()):
                 return
             for target in targets:  # the same changes in every round, made in other places
@@ -172,7 +183,7 @@ class OnnxAudit:
         found: dict[str, None] = {}
         for name, bases in self._firing.items():
             rule = self.rules.get(name)
-            if rule and self._only(rule) and (len(targets) == 1 or self._auditee.target(rule) == target):
+            if rule and self._plan.only(rule) and (len(targets) == 1 or self._auditee.target(rule) == target):
                 written = [base for base in bases if ":" not in base]
                 found |= dict.fromkeys(written + [base for base in bases if ":" in base][: max(0, 4 - len(written))])
         return list(found)
@@ -182,7 +193,7 @@ class OnnxAudit:
     ) -> Iterator[GuiltyRule]:
         """Ask about models that were not asked about before, until this share of the budget is spent."""
         wanted = [pair for pair in wanted if _name(target, *pair) not in self._known]
-        end = self._begun + share * self._budget
+        end = self._begun + share * self._plan.budget
         done = 0
         fired_before = [Counter(self._fired)] * LAG  # by the number of the batch
 
@@ -241,18 +252,10 @@ class OnnxAudit:
 
     def _check(self, target: Target, made: Made, names: Sequence[str], outcome: ModelOutcome) -> Iterator[GuiltyRule]:
         self.tally.suspects += 1
-        case = case_of(made.answer, target, self._options)
-        checked = self._checker.check(case)
-        result = checked.results[0] if checked.results else None
-        if result and result.internal_error:
-            raise InternalError(result.internal_error)
-        if result is None or result.verdict.judgement is not Judgement.FAIL or result.flaky:
-            self.tally.sound += 1
-            outcome.sound += names
-            return
-        failure = AuditFailure(case, result, checked.reference)
-        if failure.result.verdict.kind in _OF_THE_MACHINE:
-            self.tally.unattributed += 1
+        failure = self._failure(target, made)
+        if failure is None or failure.result.verdict.kind in _OF_THE_MACHINE:
+            self.tally.sound += failure is None
+            self.tally.unattributed += failure is not None
             outcome.sound += names
             return
         accused = names or [name for name, rule in self.rules.items() if not rule.unreachable]
@@ -260,21 +263,37 @@ class OnnxAudit:
         if not guilty:
             self.tally.unattributed += 1
         outcome.sound += [name for name in names if name not in guilty]
-        for name in (name for name in guilty if self._worth(name, made)):
-            rule = self.rules[name]
-            without = self._auditee.without(target, rule)
-            if without is None or not self._auditee.convincing(rule, result.verdict):
-                self.tally.unattributed += 1
-                outcome.sound.append(name)
-                continue
-            plain = self._unchanged(made, name, failure) if made.change else failure
-            if plain is None:
-                outcome.broken.append(name)
-                yield GuiltyRule(rule, made.change, failure, made.base, without)
-            else:
-                outcome.unchanged[name] = failure.kind
-                if (name, failure.kind) not in self._plainly:
-                    yield GuiltyRule(rule, "", plain, made.base, without)
+        for name in guilty:
+            if self._worth(name, made):
+                yield from self._blame(name, made, failure, outcome)
+
+    def _failure(self, target: Target, made: Made) -> AuditFailure | None:
+        """Run the ordinary check; None if the model passes, or does not fail every time."""
+        case = case_of(made.answer, target, self._options)
+        checked = self._checker.check(case)
+        result = checked.results[0] if checked.results else None
+        if result and result.internal_error:
+            raise InternalError(result.internal_error)
+        if result is None or result.verdict.judgement is not Judgement.FAIL or result.flaky:
+            return None
+        return AuditFailure(case, result, checked.reference)
+
+    def _blame(self, name: str, made: Made, failure: AuditFailure, outcome: ModelOutcome) -> Iterator[GuiltyRule]:
+        """Yield the rule as guilty, unless its failure on the unchanged model is known already."""
+        rule = self.rules[name]
+        without = self._auditee.without(failure.case.targets[0], rule)
+        if without is None or not self._auditee.convincing(rule, failure.result.verdict):
+            self.tally.unattributed += 1
+            outcome.sound.append(name)
+            return
+        plain = self._unchanged(made, name, failure) if made.change else failure
+        if plain is None:
+            outcome.broken.append(name)
+            yield GuiltyRule(rule, made.change, failure, made.base, without)
+            return
+        outcome.unchanged[name] = failure.kind
+        if (name, failure.kind) not in self._plainly:
+            yield GuiltyRule(rule, "", plain, made.base, without)
 
     def _unchanged(self, made: Made, name: str, failure: AuditFailure) -> AuditFailure | None:
         """The same failure on the model as it was before the change, if it is there too: then the inputs brought it
@@ -296,7 +315,7 @@ class OnnxAudit:
         """One finding for each rule and change, none where the model fails unchanged already; and no more looks at a
         pair that was sound several times."""
         rule, pair = self.rules[name], (name, made.change)
-        if not self._only(rule) or not self._auditee.exact(rule):
+        if not self._plan.only(rule) or not self._auditee.exact(rule):
             return False
         return not {pair, (name, made.base)} & self._done and self._judged[pair] < PASSES
 
@@ -316,7 +335,7 @@ class OnnxAudit:
         self, changed: Callable[[Target, Rule], Target | None], name: str, failure: AuditFailure
     ) -> Judgement | None:
         target = changed(failure.case.targets[0], self.rules[name])
-        if target is None or time.monotonic() > self._deadline + min(GRACE, self._budget / 10):
+        if target is None or time.monotonic() > self._deadline + min(GRACE, self._plan.budget / 10):
             return None
         outcome = self._checker.check(replace(failure.case, targets=(target,)), known_reference=failure.reference)
         return outcome.results[0].verdict.judgement if outcome.results else None

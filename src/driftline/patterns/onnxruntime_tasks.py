@@ -22,7 +22,7 @@ from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
 from driftline.patterns.survey import Models, Surveyed, SurveyJob, SurveySeen, difference, each_job
-from driftline.programs.onnx_signature import graph_signature
+from driftline.programs.onnx.signature import graph_signature
 
 _APPLIED = re.compile(r"GraphTransformer (\w+) modified: (\d)")
 _LEVEL = re.compile(r"graph transformer\(s\) for level (\d)")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from driftline.backends import BACKENDS
 from driftline.backends.pass_texts import HLO, TABLES, TFLITE, pass_texts
-from driftline.campaign.plan import form_of
+from driftline.campaign.check.forms import form_of
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.core.errors import BackendUnavailable

@@ -14,7 +14,7 @@ from driftline.core.tensors import Arrays
 from driftline.core.verdict import Judgement
 from driftline.oracle.judge import Reference, ReferenceSample, TargetTraits, judge
 from driftline.oracle.rule import ShadowAnswer
-from driftline.oracle.shadow.onnx_shadow import OnnxShadow
+from driftline.oracle.shadow.onnx.shadow import OnnxShadow
 from driftline.oracle.shadow.player import Player
 from driftline.patterns.survey import SurveyJob
 

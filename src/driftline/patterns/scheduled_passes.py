@@ -10,14 +10,13 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
-from typing import Any
 
 from driftline.core.announce import Announce
 from driftline.execute.ahead import ahead
 from driftline.execute.pool import Pool
+from driftline.patterns.step_memory import NO_MEMORY, StepMemory
 from driftline.schedules.asking import ScheduleAsker
 from driftline.schedules.functions import NAMES
 from driftline.schedules.passes import needed_by
@@ -54,44 +53,48 @@ class ScheduledBatch:
     unfit: int = 0  # others: primitives, or the plain pipeline, are to blame
 
 
+@dataclass(frozen=True)
+class ScheduledPlan:
+    """The settings of a test of TVM's passes on functions with schedule primitives."""
+
+    names: tuple[str, ...]  # passes
+    budget: float  # seconds
+    seed: int = 0
+    functions: tuple[str, ...] = tuple(NAMES)
+    batches: int | None = None  # default: until the budget is spent
+
+
 class ScheduledPasses:
-    """One test of passes. `run` yields the names of bugs as they are found; `tally` has what was seen."""
+    """One test of passes. `run` yields the names of bugs as they are found; `tally` counts what was tried."""
 
     def __init__(
         self,
         pool: Pool,
         store: Store,
-        names: Sequence[str],
+        plan: ScheduledPlan,
         *,
-        budget: float,
-        seed: int = 0,
         jobs: int = 2,
-        functions: Sequence[str] = NAMES,
-        batches: int | None = None,
         tell: Announce = lambda words: None,
-        known: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),  # batches that an earlier run has kept
-        keep: Callable[[str, Mapping[str, Any]], None] = lambda number, body: None,
+        memory: StepMemory = NO_MEMORY,
     ) -> None:
-        self._names = tuple(names)
-        self._budget = budget
-        self._seed = seed
+        self._plan = plan
         self._jobs = jobs
-        self._functions = tuple(functions)
-        self._batches = itertools.count() if batches is None else range(batches)
+        self._batches = itertools.count() if plan.batches is None else range(plan.batches)
         self._tell = tell
-        self._keep = keep
+        self._keep = memory.keep
         self._asker = PassAsker(pool)
         self._bugs: set[str] = set()
         patient = PassAsker(pool, timeout=PATIENCE)
         self._settling = Settling(self._asker, patient, store, threading.Lock(), self._bugs)
-        self._known = frozenset(known)
+        self._known = frozenset(memory.known)
         self.tally = ScheduledBatch()
-        for body in known.values():
+        for body in memory.known.values():
             self._add(ScheduledBatch(**body))
         self._bugs.update(self.tally.bugs)
 
     def run(self) -> Iterator[str]:
-        end = time.monotonic() + self._budget
+        """Yield the names of bugs as they are found."""
+        end = time.monotonic() + self._plan.budget
         numbers = (number for number in self._batches if str(number) not in self._known)
         told: set[str] = set()
         for number, batch, failing in ahead(
@@ -105,14 +108,16 @@ class ScheduledPasses:
                     told.add(bug)
                     yield bug
             self._add(batch)
-            self._keep(str(number), asdict(batch))
-            tried = f"{self.tally.schedules} schedules, {len(self.tally.changed)} of {len(self._names)} passes at work"
+            self._keep({str(number): asdict(batch)})
+            tried = (
+                f"{self.tally.schedules} schedules, {len(self.tally.changed)} of {len(self._plan.names)} passes at work"
+            )
             self._tell(f"{tried}, {len(self._bugs)} bugs")
 
     def _looked_at(self, number: int) -> tuple[int, ScheduledBatch, list[Performed]]:
         """Draw a batch, and try on each schedule the passes that change it; also what fails with one of them."""
-        first = (self._seed << 32) + number * BATCH
-        drawn = self._asker.draw(range(first, first + BATCH), self._functions, "llvm", passes=self._names)
+        first = (self._plan.seed << 32) + number * BATCH
+        drawn = self._asker.draw(range(first, first + BATCH), self._plan.functions, "llvm", passes=self._plan.names)
         usable = [one for one in drawn if not one.fails and not one.refused]
         plain = self._asker.perform([one.trace.with_passes() for one in usable], optimised=False)
         right = [one for one, without in zip(usable, plain, strict=True) if not without.fails and not without.refused]

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from driftline.checking.batch_requests import PreparedProgram
+from driftline.core.handover import lines_of
 from driftline.core.program import Program
 from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
@@ -200,7 +201,7 @@ def survey(
 
 def _read(path: Path) -> dict[int, SurveySeen]:
     found = {}
-    for text in path.read_text().splitlines() if path.exists() else []:
+    for text in lines_of(path):
         try:
             line = decode(SeenLine, json.loads(text))
         except json.JSONDecodeError:  # the process died while it wrote this one

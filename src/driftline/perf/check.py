@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from driftline.backends import resolve
-from driftline.campaign.session import make_samples, maker_of, require_target
+from driftline.campaign.check.session import make_samples, maker_of, require_target
 from driftline.checking.checker import Checker
 from driftline.checking.deployed import deploy
 from driftline.checking.kinds import HOME

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from driftline.campaign.failing import Failing
-from driftline.campaign.inquiry import AskRelease
+from driftline.campaign.explain.failing import Failing
+from driftline.campaign.explain.inquiry import AskRelease
 from driftline.checking.checker import Checker, TargetResult
 from driftline.core.case import Case
 from driftline.core.errors import DriftlineError

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from driftline.core.errors import DriftlineError
-from driftline.core.private import private_folder, write_private
+from driftline.core.private import own_folder, read_plain, write_private
 from driftline.core.text import to_json
 from driftline.core.wire import WireError, decode, encode
 from driftline.perf.comparison import LIMIT
 from driftline.store import Store
 
 FOLDER = "perf-hunts"
+_MOST = 8 << 20  # bytes of an entry that are read
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class PerfJournal:
         self._folder = store.path / FOLDER
 
     def begin(self, plan: PerfPlan) -> PerfHuntEntry:
-        private_folder(self._folder)
+        own_folder(self._folder)
         entry = PerfHuntEntry(1 + self.last(), plan)
         self.keep(entry)
         return entry
@@ -91,6 +92,6 @@ class PerfJournal:
 
 def _read(path: Path) -> PerfHuntEntry:
     try:
-        return decode(PerfHuntEntry, json.loads(path.read_text()))
-    except (OSError, ValueError, WireError) as error:
+        return decode(PerfHuntEntry, json.loads(read_plain(path, _MOST)))
+    except (OSError, ValueError, RecursionError, WireError) as error:
         raise DriftlineError(f"{path} is damaged ({error}); remove it, and start a new hunt.") from error

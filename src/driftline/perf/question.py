@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from driftline.campaign.stored import case_to_run
+from driftline.campaign.check.stored import case_to_run
 from driftline.checking.checker import Checker
 from driftline.core.announce import Announce
 from driftline.core.case import Case

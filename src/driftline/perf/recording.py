@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from driftline.campaign.stored import case_to_run
+from driftline.campaign.check.stored import case_to_run
 from driftline.core.case import Case
 from driftline.core.errors import DriftlineError
 from driftline.core.evidence import Evidence
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.identity import fingerprint_of
 from driftline.core.target import Target
+from driftline.core.titles import KEY as TITLE_FACTS
 from driftline.core.verdict import Fingerprint, Judgement, Kind, Status
 from driftline.core.wire import WireError, decode
 from driftline.perf.comparison import Side
@@ -23,6 +24,7 @@ from driftline.programs.operators import operators_of
 from driftline.report.export.growing import export_growth
 from driftline.report.export.script import Exported
 from driftline.report.export.timing import export_timing
+from driftline.report.title_facts import facts_of
 from driftline.store import Bug, Finding, Store
 from driftline.store.reductions import Reductions
 
@@ -135,6 +137,7 @@ def _record(
             "failed_runs": [2, 2],
             "blame": "",
             KEY: kept.to_json(),
+            TITLE_FACTS: facts_of(case, Evidence()).to_json(),
         },
         execution=Execution(str(target), Outcome.OK, Stage(name.stage), version=version).summary(),
     )

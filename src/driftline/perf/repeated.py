@@ -82,7 +82,7 @@ def own_nodes(program: Program) -> int:
         return max(1, len(operators_of(program)))
     import onnx
 
-    from driftline.programs.onnx_repeated import count_nodes
+    from driftline.programs.onnx.repeated import count_nodes
 
     return max(1, count_nodes(onnx.load(str(program.path), load_external_data=False)))  # weights do not matter here
 
@@ -90,7 +90,7 @@ def own_nodes(program: Program) -> int:
 def _repeated_file(checker: Checker, program: Program, copies: int) -> Path:
     import onnx
 
-    from driftline.programs.onnx_repeated import repeated_model
+    from driftline.programs.onnx.repeated import repeated_model
 
     path = checker.pool.workspace.job_folder() / f"{program.path.stem}_x_{copies}.onnx"
     try:

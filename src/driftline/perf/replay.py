@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from driftline.campaign.stored import case_to_run
+from driftline.campaign.check.stored import case_to_run
 from driftline.checking.checker import Checker
 from driftline.checking.result import ReplayAnswer
 from driftline.core.target import Target

@@ -21,6 +21,7 @@ from driftline.perf.twins import MADE_TWINS
 from driftline.perf.words import exponent
 from driftline.report.results import bug_json, command
 from driftline.report.screen import console
+from driftline.report.titles import title_of
 from driftline.report.words import duration
 from driftline.store import Store
 
@@ -105,7 +106,7 @@ def show_hunt(entry: PerfHuntEntry, store: Store) -> None:
     programs = f"{plural(entry.number, 'program')} on {plural(len(entry.plan.targets), 'target')}"
     out.print(escape(f"{programs} in {duration(entry.seconds)}, seed {entry.plan.seed}: {came}."))
     for bug in map(store.bug, entry.bugs):
-        out.print(escape(f"{bug.id}  {bug.fingerprint.kind}: {bug.fingerprint.detail}"))
+        out.print(escape(f"{bug.id}  {title_of(bug)}"))
         out.print(escape(f"  {bug.summary}"), style="dim")
 
 

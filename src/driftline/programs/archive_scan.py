@@ -1,9 +1,10 @@
 """What loading a torch.export archive (.pt2) or a TorchScript file (.pt) would run, found out without loading it.
 
 An archive is a ZIP file with the graph as JSON and tensors as bytes, and it may hold pickles: example inputs, constants
-and custom objects. `torch.export.load` unpickles them, which calls whatever they name. Here the pickles are read as
-lists of instructions (`pickletools`), never run, and every name that is not one of those that tensors need is reported.
-So are names in the graph that are no names in Python: torch writes them into code and runs it.
+and custom objects. `torch.export.load` unpickles them, which calls whatever they name. Here every name that is not one
+of those that tensors need is reported (`pickle_scan.py`), and an archive that torch may read in another way than we do
+is refused (`plain_zip.py`). So are names in the graph that are no names in Python: torch writes them into code and runs
+it. A part is looked into whatever its name says it is, unless torch never unpickles it.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from __future__ import annotations
 import io
 import json
 import lzma
-import pickletools
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from driftline.core.errors import DriftlineError
 from driftline.core.quoting import is_identifier, one_line
+from driftline.core.vouched import vouch
+from driftline.programs.pickle_scan import UnreadablePickle, names_in
+from driftline.programs.plain_zip import require_plain_zip
 from driftline.programs.torchscript_file import ORIGINAL, decoded
 
 _BIG = 256 << 20  # bytes of a part that is unpacked in memory; tensors may be larger, pickles are not
@@ -33,9 +36,9 @@ _ALLOWED = re.compile(
     r"|torch\._utils _rebuild_(tensor|tensor_v2|tensor_v3|parameter|parameter_with_state|qtensor|sparse_tensor)"
     r"|torch\._utils _rebuild_(meta_tensor_no_storage|nested_tensor|wrapper_subclass|device_tensor_from_numpy)"
     r"|torch\._tensor _rebuild_from_type_v2|torch\.nn\.parameter (Parameter|Buffer)|torch\.serialization _get_layout"
-    r"|torch\.storage (UntypedStorage|TypedStorage|_load_from_bytes)|torch (Size|Tensor|device|dtype|\w+Storage)"
+    r"|torch\.storage (UntypedStorage|TypedStorage)|torch (Size|Tensor|device|dtype|\w+Storage)"
     r"|torch (b?float\d*\w*|half|double|u?int\d+|long|short|bool|complex\d+|chalf|cfloat|cdouble|q?u?int\d+(x\d)?)"
-    r"|transformers\.cache_utils \w+"  # key-value caches among the example inputs
+    r"|transformers\.cache_utils \w*(Cache|Layer)"  # key-value caches among the example inputs
 )
 _OWN_CLASSES = re.compile(r"__torch__[\w.]*|torch\.jit\._pickle\.\w+")  # what TorchScript names in its pickles
 _PLAIN = re.compile(
@@ -49,17 +52,19 @@ def trust(given: bool) -> None:
     """Say whether the user vouches for the files of this run (`--trust`)."""
     global _trusted
     _trusted = given
+    vouch(given)
 
 
 @contextmanager
 def trusting() -> Iterator[None]:
     """For files that this process has written itself."""
+    global _trusted
     before = _trusted
-    trust(True)
+    trust(True)  # workers load these files later
     try:
         yield
     finally:
-        trust(before)
+        _trusted = before
 
 
 def require_harmless(path: Path, name: str = "") -> None:
@@ -78,7 +83,8 @@ def require_harmless(path: Path, name: str = "") -> None:
 
 def _suspects(path: Path, name: str) -> Iterator[str]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+            require_plain_zip(archive, file)
             yield from _in_torchscript(archive) if path.suffix == ".pt" else _in_archive(archive, _DEEP)
     except (*_DAMAGED, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         # Also what seems to be no archive at all: what we cannot look into, torch's own reader of archives might.
@@ -88,7 +94,18 @@ def _suspects(path: Path, name: str) -> Iterator[str]:
         ) from error
 
 
+def _require_room(archive: zipfile.ZipFile, deep: int) -> None:
+    """Refuse an archive that is much larger unpacked. Torch compresses nothing, so that little is lost."""
+    packed = sum(entry.file_size for entry in archive.infolist() if entry.compress_type != zipfile.ZIP_STORED)
+    if packed > (_BIG if deep == _DEEP else 0):
+        raise DriftlineError(
+            "The archive holds compressed parts that are too large to be looked into, as torch writes none; add --trust"
+            " if you trust whoever made the file."
+        )
+
+
 def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
+    _require_room(archive, deep)
     raw, pickled = _payloads(archive) if deep == _DEEP else (frozenset(), ())  # what torch.save wrote has no such lists
     for entry in archive.infolist():
         name = entry.filename
@@ -101,9 +118,14 @@ def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
             yield from _in_embedded(decoded(_read(archive, entry)))
             continue
         if name.endswith(".json"):
-            if "/models/" in f"/{name}":
-                yield from _in_graph(_read(archive, entry))
+            data = _read(archive, entry)
+            if not _is_json(data):  # older archives have pickles under such names
+                yield from _in_part(data, deep)
+            elif "/models/" in f"/{name}" or name.startswith("serialized_"):
+                yield from _in_graph(data)
             continue
+        if re.fullmatch(r"[^/]*/extra/.*", name):
+            continue  # text that torch hands out, and never unpickles
         if re.fullmatch(r"(.*/)?code/.*", name) or name.endswith((".so", ".py", ".o")):
             yield f"{name} (a program)"
             continue
@@ -115,18 +137,23 @@ def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
 def _in_embedded(data: bytes) -> Iterator[str]:
     """The TorchScript file that an archive was made from. What is no archive is refused when it is to be run."""
     if data[:4] == b"PK\x03\x04":
-        with zipfile.ZipFile(io.BytesIO(data)) as inner:
+        file = io.BytesIO(data)
+        with zipfile.ZipFile(file) as inner:
+            require_plain_zip(inner, file)
             yield from _in_torchscript(inner)
 
 
 def _in_torchscript(archive: zipfile.ZipFile) -> Iterator[str]:
     """Its code is no Python, and its pickles are read by torch's own reader, which knows tensors and the file's own
     classes; a name of anything else has no business there."""
+    _require_room(archive, _DEEP)
     for entry in archive.infolist():
         if entry.filename.endswith((".pkl", ".debug_pkl")):
-            for found in _in_pickle(_read(archive, entry)):
-                if not _OWN_CLASSES.fullmatch(found):
-                    yield found
+            yield from _in_pickle(_read(archive, entry), _of_torchscript)
+
+
+def _of_torchscript(name: str) -> bool:
+    return bool(_ALLOWED.fullmatch(name) or _OWN_CLASSES.fullmatch(name.replace(" ", ".")))
 
 
 def _payloads(archive: zipfile.ZipFile) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -164,39 +191,25 @@ def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 
 def _in_part(data: bytes, deep: int) -> Iterator[str]:
     if data[:4] == b"PK\x03\x04" and deep:
-        with zipfile.ZipFile(io.BytesIO(data)) as inner:
+        file = io.BytesIO(data)
+        with zipfile.ZipFile(file) as inner:
+            require_plain_zip(inner, file)
             yield from _in_archive(inner, deep - 1)
-    else:
-        yield from _in_pickle(data)
+    elif data:
+        yield from _in_pickle(data, lambda name: bool(_ALLOWED.fullmatch(name)))
 
 
-def _in_pickle(data: bytes) -> Iterator[str]:
-    """Names that a pickle calls. What comes after its end is none of its instructions; a part that cannot be read to
-    the end would still be run until there."""
-    strings: list[str] = []
-    memo: dict[Any, str] = {}
+def _in_pickle(data: bytes, allowed: Callable[[str], bool]) -> Iterator[str]:
+    """What a pickle holds that is not allowed; a part that cannot be read to its end might be read by torch."""
     try:
-        for opcode, argument, _ in pickletools.genops(data):
-            name = opcode.name
-            if name in ("GLOBAL", "INST"):
-                yield from _unless_allowed(str(argument))
-            elif name == "STACK_GLOBAL":
-                yield from _unless_allowed(" ".join(strings[-2:]) if len(strings) > 1 else "? ?")
-            elif name in ("EXT1", "EXT2", "EXT4", "REDUCE_EX"):
-                yield f"extension {argument}"
-            elif isinstance(argument, str) and ("UNICODE" in name or "STRING" in name):
-                strings.append(argument)
-            elif name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT"):
-                memo[len(memo) if name == "MEMOIZE" else argument] = strings[-1] if strings else "?"
-            elif name in ("BINGET", "LONG_BINGET", "GET"):
-                strings.append(memo.get(argument, "?"))
-    except (ValueError, IndexError, UnicodeDecodeError, OverflowError):
-        return
+        yield from names_in(data, allowed)
+    except (UnreadablePickle, RecursionError) as error:
+        yield f"a part that is no pickle that can be looked into ({one_line(str(error), 60)})"
 
 
-def _unless_allowed(name: str) -> Iterator[str]:
-    if not _ALLOWED.fullmatch(name):
-        yield name.replace(" ", ".")
+def _is_json(data: bytes) -> bool:
+    """True for a JSON object or list, which no unpickler takes for a pickle: it begins with no instruction."""
+    return data.lstrip()[:1] in (b"{", b"[")
 
 
 def _in_graph(data: bytes) -> Iterator[str]:

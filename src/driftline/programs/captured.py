@@ -18,9 +18,23 @@ import numpy as np
 from driftline.core.tensors import Arrays
 from driftline.programs.live import is_tensor
 from driftline.programs.opened import OpenedProgram
+from driftline.programs.pickled import load_exported
 
 _ABOUT = "driftline.json"
 _TENSOR = np.empty(0)  # stands for a tensor among the results
+
+# Names of the errors that torch.export raises for a program that it cannot capture.
+EXPORT_REJECTIONS = (
+    "UserError",
+    "Unsupported",
+    "GuardOnDataDependentSymNode",
+    "PendingUnbackedSymbolNotFound",
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+    "UnsupportedOperatorException",
+    "UnsupportedFakeTensorException",
+    "UncapturedHigherOrderOpError",
+)
 
 
 @dataclass(frozen=True)
@@ -59,11 +73,9 @@ def write_captured(program: OpenedProgram, output: Path) -> None:
 def read_captured(path: Path, program: OpenedProgram) -> Captured | None:
     """What was captured for this program at these sizes, or `None`: made for others, or it needs code that is not
     loaded here, such as the user's own operators."""
-    import torch
-
     found = {_ABOUT: ""}
     try:
-        exported = torch.export.load(str(path), extra_files=found)
+        exported = load_exported(path, extra_files=found)
         about = json.loads(found[_ABOUT])
     except Exception:  # torch raises whatever the missing code does; the caller then captures the program itself
         return None

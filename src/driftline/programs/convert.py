@@ -6,11 +6,14 @@ A converter says which forms it links and what is to blame when it is wrong: `to
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from driftline.core.errors import chain, innermost
 from driftline.core.execution import Failure, Outcome
@@ -22,8 +25,9 @@ from driftline.core.program import Program
 from driftline.core.task import Context, Task
 from driftline.core.tensors import load_tensors
 from driftline.core.tracker import PYTORCH, Tracker
-from driftline.programs.captured import write_captured
-from driftline.programs.onnx_file import keep_model, load_structure
+from driftline.programs.captured import EXPORT_REJECTIONS, write_captured
+from driftline.programs.live import is_tensor
+from driftline.programs.onnx.file import keep_model, load_structure
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
 OPSET = 18  # old enough for every ONNX Runtime that installs today, new enough for every operator we emit
@@ -150,6 +154,8 @@ def _write_onnx(program: OpenedProgram, output: Path) -> None:
             raise
         exported = _export_onnx(program, flat=True)  # it returns an object that torch does not know, such as a cache
     assert exported is not None
+    if _takes_or_returns_complex(program, exported):
+        raise NotImplementedError("complex inputs and results are pairs of real numbers in the exported ONNX model")
     exported.model.ir_version = IR_VERSION
     if program.program.weights >= BIG:
         _write_big(exported, output)
@@ -159,6 +165,15 @@ def _write_onnx(program: OpenedProgram, output: Path) -> None:
     # A dtype that an operator takes only in a later opset is exported without a word; no runtime is to blame for it.
     onnx.checker.check_model(model, full_check=True)
     onnx.save_model(model, str(output))
+
+
+def _takes_or_returns_complex(program: OpenedProgram, exported: Any) -> bool:
+    """True if the exporter wrote complex inputs or results as tensors of real numbers with one more dimension."""
+    if any(np.iscomplexobj(array) for array in program.example.values()):
+        return True
+    (output,) = (node for node in exported.exported_program.graph.nodes if node.op == "output")
+    results = (getattr(node, "meta", {}).get("val") for node in output.all_input_nodes)
+    return any(result is not None and is_tensor(result) and result.is_complex() for result in results)
 
 
 def _export_onnx(program: OpenedProgram, *, flat: bool) -> Any:
@@ -176,17 +191,27 @@ def _export_onnx(program: OpenedProgram, *, flat: bool) -> Any:
     else:
         args, kwargs = program.live.call_arguments(program.example, tensor_from_array)
         module, shapes = as_module(program.live.function), None
-    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
-        return torch.onnx.export(
-            module,
-            args,
-            kwargs=kwargs,
-            dynamic_shapes=shapes,
-            dynamo=True,
-            opset_version=OPSET,
-            input_names=list(program.example),
-            verbose=False,
-        )
+
+    def export() -> Any:
+        with contextlib.redirect_stdout(io.StringIO()):
+            return torch.onnx.export(
+                module,
+                args,
+                kwargs=kwargs,
+                dynamic_shapes=shapes,
+                dynamo=True,
+                opset_version=OPSET,
+                input_names=list(program.example),
+                verbose=False,
+            )
+
+    try:
+        with torch.no_grad():
+            return export()
+    except Exception as error:
+        if not any("does not require grad" in str(one) for one in chain(error, context=True)):
+            raise
+        return export()  # a program that computes gradients itself
 
 
 def _write_big(exported: Any, output: Path) -> None:
@@ -222,13 +247,10 @@ def _write_tflite(program: OpenedProgram, output: Path) -> None:
 
 # "This exporter does not do that", in the words of torch.export, torch.onnx and litert-torch.
 _REJECTION_TYPES = (
-    "Unsupported",
-    "UserError",
+    *EXPORT_REJECTIONS,
     "DispatchError",
     "UnsupportedOperatorError",
     "SymbolicValueError",
-    "GuardOnDataDependentSymNode",
-    "DataDependentOutputException",
     "NotImplementedError",
 )
 _REJECTION_TEXTS = (
@@ -242,10 +264,14 @@ _REJECTION_TEXTS = (
     "op operand #0 must be tensor of",
     "unsupported ScalarType",
 )
+# The exporter's tables of operators and of dtypes, each without an entry for the key that the error names.
+_NO_ENTRY = re.compile(r"<OpOverload\(op=|^torch\.\w+$")
 
 
 def _is_rejection(error: BaseException) -> bool:
     return any(
-        type(one).__name__ in _REJECTION_TYPES or any(text in str(one) for text in _REJECTION_TEXTS)
+        type(one).__name__ in _REJECTION_TYPES
+        or any(text in str(one) for text in _REJECTION_TEXTS)
+        or (isinstance(one, KeyError) and bool(_NO_ENTRY.search(str(one.args[0] if one.args else ""))))
         for one in chain(error, context=True)
     )

@@ -41,6 +41,11 @@ class Described:
     archive: Path | None = None  # a torch.export archive that does
     data: tuple[str, ...] = ()  # files beside it that hold weights
     without: str = ""  # operators of unknown meaning that were taken out of an ONNX model
+    judgeable: tuple[tuple[str, ...], tuple[str, ...]] = (
+        (),
+        (),
+    )  # outputs that do not depend on them; all of them
+    largest: TensorSpec | None = None  # the largest value that the program computes, where shapes tell
     notes: tuple[str, ...] = ()  # what a reader of the results must know
 
 

@@ -16,9 +16,9 @@ from driftline.core.tensors import Arrays, save_tensors, spec_of
 from driftline.core.text import first_line
 from driftline.programs.described import INSPECT, Described, Inspected, InspectRequest
 from driftline.programs.live import LiveProgram
-from driftline.programs.onnx_cut import cut_around_unknown
-from driftline.programs.onnx_file import KeptModel, model_size
-from driftline.programs.onnx_model import describe_model, read_model
+from driftline.programs.onnx.cut import cut_around_unknown
+from driftline.programs.onnx.file import KeptModel, model_size
+from driftline.programs.onnx.model import describe_model, read_model
 from driftline.programs.opened import live_of_archive, load_archive
 from driftline.programs.operators import operators_of_archive
 from driftline.programs.source import imported_siblings, live_from_source
@@ -101,6 +101,8 @@ def _inspect_archive(request: InspectRequest) -> Described:
     try:
         exported = load_archive(request.path)
         live = live_of_archive(exported)
+    except DriftlineError:
+        raise
     except Exception as error:
         raise DriftlineError(
             f"{request.name} is not a torch.export archive that this torch can load:"
@@ -127,7 +129,9 @@ def _inspect_onnx(request: InspectRequest) -> Described:
         raise DriftlineError(f"{request.name} has no node whose meaning is known: there is nothing to judge.")
     kept = kept or KeptModel(request.folder / "model.onnx", (), model_size(model))
     kept.path.write_bytes(model.SerializeToString())
-    return replace(_kept(describe_model(model), kept), without=cut.operators, notes=(str(cut),))
+    return replace(
+        _kept(describe_model(model), kept), without=cut.operators, judgeable=(cut.known, cut.outputs), notes=(str(cut),)
+    )
 
 
 def _kept(described: Described, kept: KeptModel | None) -> Described:

@@ -1,17 +1,20 @@
-"""Arrays as Python text that gives the same bits back. Few values are written out; many are packed."""
+"""Arrays as Python text that gives the same bits back: a few values as literals, many as a short formula where one
+gives them, and packed where none does."""
 
 from __future__ import annotations
 
 import base64
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from driftline.core.tensors import Array, is_float, numpy_dtype
+from driftline.programs.number_formulas import all_but_one, formula_of
 
 WRITTEN_OUT = 200  # elements
+READ_AT_ONCE = 8  # elements: more are written as a formula where there is one
 LINE = 100  # characters of packed text
 # Types of numpy that make an array of a list; uint64 is not among them, since large integers may become floats first.
 _CALLED = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
@@ -34,17 +37,22 @@ class Literals:
         self._room = room
         self._brief = brief
         self.packed = False
+        self.needs_numpy = False  # in a script of torch
         self.left_out: list[str] = []
 
     def expression(self, name: str, array: Array, indent: str = "    ") -> str:
         """An expression for the array, in terms of np or torch, nan and inf."""
         shape = tuple(int(size) for size in array.shape)
-        dtype = self._dtype(array.dtype.name)
         flat = array.reshape(-1)
+        if array.dtype.kind in "OSU":
+            return f"np.array({[str(text) for text in flat.tolist()]}, dtype=object).reshape({shape})"
+        dtype = self._dtype(array.dtype.name)
         if array.size == 0:
             return f"{self._module}.zeros({shape}, dtype={dtype})"
         if array.size > 8 and _constant(flat):
-            return f"{self._module}.full({shape}, {self._named(_scalar(flat[0]))}, dtype={dtype})"
+            return f"{self._module}.{_filled(flat[0], shape, self._named)}, dtype={dtype})"
+        if array.size > READ_AT_ONCE and self._room >= 0 and (made := self._formula(array, shape, dtype)):
+            return made
         if array.size <= WRITTEN_OUT and self._room >= 0:
             numbers = self._named(_nested(array, indent))
             if self._brief and not self._torch and array.ndim and array.dtype.name in _CALLED:
@@ -53,13 +61,30 @@ class Literals:
             return f"{make}({numbers}, dtype={dtype})"
         return self._pack(name, array, shape, dtype, indent)
 
+    def _formula(self, array: Array, shape: tuple[int, ...], dtype: str) -> str:
+        """A short expression that gives the array; an empty text where there is none."""
+        if found := formula_of(array):
+            formula, seed = found
+            made, same = formula.expression(shape, seed), formula.dtype == array.dtype.name
+        elif (at := all_but_one(array)) is not None and self._brief and array.dtype.kind in "fiub":
+            flat = array.reshape(-1)
+            usual = int(flat[0 if at else 1])
+            odd = re.sub(r"nan|inf", r"np.\g<0>", _scalar(flat[at]))
+            made, same = f"np.where(np.arange({array.size}).reshape({shape}) == {at}, {odd}, {usual})", False
+        else:
+            return ""
+        if not self._torch:
+            return made if same else f"{made}.astype({dtype})"
+        self.needs_numpy = True
+        return f"torch.from_numpy({made})" if same else f"torch.from_numpy({made}).to({dtype})"
+
     def _pack(self, name: str, array: Array, shape: tuple[int, ...], dtype: str, indent: str) -> str:
         text = base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
         if len(text) > self._room:
             self.left_out.append(f"{name} ({array.size:,} values)")
             return self._stand_in(array, shape, dtype)
         self._room -= len(text)
-        self.packed = True
+        self.packed = self.needs_numpy = True
         lines = "".join(f'\n{indent}    "{part}"' for part in _cut(text))
         if not self._torch:
             return f"unpack({lines},\n{indent}    {dtype}, {shape})"
@@ -69,6 +94,7 @@ class Literals:
 
     def _stand_in(self, array: Array, shape: tuple[int, ...], dtype: str) -> str:
         """Something of the right kind, in place of values that are too many to print."""
+        self.needs_numpy = True
         draw = "np.random.default_rng(0)"
         if is_float(array.dtype.name) or array.dtype.kind == "c":
             made = f"{draw}.standard_normal({shape})"
@@ -105,6 +131,13 @@ def _bits(dtype: str) -> str:
 def _constant(flat: Array) -> bool:
     bits = np.ascontiguousarray(flat).view(np.uint8).reshape(flat.size, -1)
     return bool((bits == bits[0]).all())
+
+
+def _filled(value: object, shape: tuple[int, ...], named: Callable[[str], str]) -> str:
+    """The beginning of a call that gives an array of one number; the dtype is to follow."""
+    text = _scalar(value)
+    plain = {"0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}.get(text)
+    return f"{plain}({shape}" if plain else f"full({shape}, {named(text)}"
 
 
 def _nested(array: Array, indent: str) -> str:

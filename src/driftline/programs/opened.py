@@ -13,7 +13,8 @@ from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle
 from driftline.core.tensors import Arrays
 from driftline.programs.live import LiveProgram
-from driftline.programs.onnx_file import load_model, model_from, serialised
+from driftline.programs.onnx.file import load_model, model_from, serialised
+from driftline.programs.pickled import load_exported
 from driftline.programs.source import live_from_source, seed_everything
 from driftline.programs.state import recording_opened_files, state_digest
 
@@ -44,6 +45,7 @@ class OpenedProgram:
         self.example = example
         self.grad = grad
         self.seed = seed
+        self.drawn_otherwise = 0  # added to the seed of what the program draws, not to that of its gradients' weights
         self.enter = enter
         self.open_axes = open_axes  # by input: axes along which it is going to be run at several sizes
         self.captured = captured  # the program as torch.export sees it, where targets share that: see captured.py
@@ -89,7 +91,7 @@ class OpenedProgram:
 
     def reseed(self) -> None:
         """Put every random generator back to the state in which the program is run, on every target alike."""
-        seed_everything(self.seed)
+        seed_everything(self.seed + self.drawn_otherwise)
 
     @staticmethod
     def of(case: CaseFiles, example: Arrays, enter: Callable[[str], None] = lambda stage: None) -> OpenedProgram:
@@ -101,9 +103,7 @@ def live_from_archive(path: Path) -> LiveProgram:
 
 
 def load_archive(path: Path) -> Any:
-    import torch
-
-    return torch.export.load(str(path))
+    return load_exported(path)
 
 
 def live_of_archive(exported: Any) -> LiveProgram:

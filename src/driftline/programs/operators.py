@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from driftline.core.program import Program, SourceBundle
@@ -12,6 +13,11 @@ def operators_of(program: Program) -> tuple[str, ...]:
     """In the order of the program, each once; read from the text when they are not listed."""
     if program.operators or program.form != "source":
         return tuple(dict.fromkeys(program.operators))
+    return operators_written(program)
+
+
+def operators_written(program: Program) -> tuple[str, ...]:
+    """What the text of a `source` program calls; empty where the text cannot be read."""
     try:
         bundle = SourceBundle.load(program.path.read_bytes())
         return operators_in(bundle.text, bundle.entry_name)
@@ -20,16 +26,28 @@ def operators_of(program: Program) -> tuple[str, ...]:
 
 
 def operators_in(text: str, factory_name: str) -> tuple[str, ...]:
-    """What the text of a program calls, besides what its factory does to make inputs."""
+    """What the text of a program calls, in the order of evaluation, besides what its factory does to make inputs."""
     tree = ast.parse(text)
     factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == factory_name), None)
     bodies = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not factory]
-    names = [_operator_name(node) for body in bodies for node in ast.walk(body)]
+    names = [_operator_name(node) for body in bodies for node in _as_evaluated(body)]
     if not any(names) and factory:
         lambdas = [node for node in ast.walk(factory) if isinstance(node, ast.Lambda)]
-        names = [_operator_name(node) for made in lambdas for node in ast.walk(made)]
+        names = [_operator_name(node) for made in lambdas for node in _as_evaluated(made)]
         names += [_returned_name(node) for node in ast.walk(factory)]
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def operator_names(node: ast.AST) -> list[str]:
+    """The operators of a statement or an expression, in the order of evaluation."""
+    return [name for one in _as_evaluated(node) if (name := _operator_name(one))]
+
+
+def _as_evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """The node after all that stands in it: `sin` before `relu` in `relu(sin(x))`."""
+    for inner in ast.iter_child_nodes(node):
+        yield from _as_evaluated(inner)
+    yield node
 
 
 def operators_of_archive(exported: Any) -> tuple[str, ...]:
@@ -45,7 +63,8 @@ _SIGNS = {
     "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "FloorDiv": "floor_divide", "Mod": "remainder",
     "Pow": "pow", "MatMult": "matmul",
 }  # fmt: skip
-_HOUSEHOLD = ("tensor", "register_buffer", "from_numpy", "to", "manual_seed", "eval", "Parameter")
+_HOUSEHOLD = ("tensor", "register_buffer", "from_numpy", "to", "manual_seed", "eval", "Parameter", "Generator")
+_NUMPY = ("np", "numpy", "rng")  # by their usual names: numpy makes the numbers of a program
 
 
 def _operator_name(node: ast.AST) -> str:
@@ -54,13 +73,24 @@ def _operator_name(node: ast.AST) -> str:
         return _SIGNS.get(type(node.op).__name__, "")
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return ""
-    root: ast.expr = node.func
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    name = node.func.attr
-    if name.startswith("_") or name in _HOUSEHOLD or (isinstance(root, ast.Name) and root.id in ("np", "self")):
+    name, owner = node.func.attr, _owner(node.func)
+    if name.startswith("_") or name in _HOUSEHOLD or owner == "self" or _made_by(node.func) in _NUMPY:
         return ""
     return name
+
+
+def _owner(function: ast.expr) -> str:
+    """`torch` of `torch.nn.functional.relu`; nothing of `f(x).relu`."""
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _made_by(function: ast.expr) -> str:
+    """`np` of `np.random.default_rng(0).standard_normal`: where a chain of calls begins."""
+    while isinstance(function, (ast.Attribute, ast.Call)):
+        function = function.value if isinstance(function, ast.Attribute) else function.func
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _returned_name(node: ast.AST) -> str:

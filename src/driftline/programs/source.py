@@ -26,6 +26,8 @@ from driftline.programs.live import LiveProgram
 # Which framework a file speaks, judged by its imports before anything of it runs: it decides what a worker has warm.
 _IMPORTS = (("tensorflow", ("tensorflow", "keras")), ("jax", ("jax",)))
 
+_MODULE = "driftline_program_"  # how the names of the modules begin as which programs are imported
+
 
 def guess_framework(text: str) -> str:
     """torch, tensorflow or jax, from the import lines; torch when nothing is said (the factory decides in the end)."""
@@ -125,7 +127,8 @@ def _import_entry(bundle: SourceBundle, home: Path) -> ModuleType:
     if len(bundle.files) > 1 or bundle.entry_file != path.name or home.name[:8] != "program-":
         sys.path.insert(0, str(home))  # it may import what lies beside it
         _forget_other_siblings(bundle, home)
-    name = f"driftline_program_{path.stem}"
+    _unregister_operators()
+    name = f"{_MODULE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -138,6 +141,17 @@ def _import_entry(bundle: SourceBundle, home: Path) -> ModuleType:
             " Run it with python to see the whole error."
         ) from error
     return module
+
+
+def _unregister_operators() -> None:
+    """Unregister the operators that earlier programs of this worker defined with `torch.library.Library`: torch refuses
+    to define a namespace twice, as loading the same program again would."""
+    library = sys.modules.get("torch.library")
+    for name, module in list(sys.modules.items()):
+        if library and name.startswith(_MODULE):
+            for value in list(vars(module).values()):
+                if isinstance(value, library.Library):
+                    value._destroy()
 
 
 def _forget_other_siblings(bundle: SourceBundle, home: Path) -> None:

@@ -37,6 +37,7 @@ def sighting_in(bug: Bug, finding: Finding) -> Sighting:
         dtypes=frozenset(facts.get("dtypes") or ()),
         empty=bool(facts.get("empty")),
         later_call=bool(facts.get("later_call")),
+        settings=frozenset(facts.get("settings") or ()),
         options=options,
         answers=answers_from(facts.get("answers")),
     )

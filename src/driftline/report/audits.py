@@ -48,6 +48,7 @@ def audit_json(result: AuditResult, store: Store) -> dict[str, Any]:
             if one.rule.dead and one.reach is not Reach.FIRED
         ],
         "unfinished": result.cut,
+        "failed_steps": [step.to_json() for step in result.failed_steps],
         "store": str(store.path),
     }
 

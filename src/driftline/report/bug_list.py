@@ -11,7 +11,8 @@ from driftline.causes import Library
 from driftline.core.text import first_line
 from driftline.report.annotated import by_cause, words_of
 from driftline.report.screen import console
-from driftline.report.worded_table import SEEN, WordedTable
+from driftline.report.titles import title_of
+from driftline.report.worded_table import WRONG, WordedTable
 from driftline.store import Bug
 
 
@@ -23,22 +24,21 @@ def show_bugs(
     total: int,
     like: Mapping[str, str],
 ) -> None:
-    """Some of `total` bugs, those of one cause under its title; `like` says which of them look like another one."""
+    """Some of `total` bugs, each with its title and the cause below it; `like` says which look like another one."""
     out = console()
     if not bugs:
         out.print(f"No such bugs in {escape(str(store))}." if total else f"No bugs in {escape(str(store))}.")
         return
-    table = WordedTable(("bug", "status", "kind", "stage", SEEN), words=SEEN, header_style="dim")
-    groups = by_cause(bugs, library)
-    for cause, together in groups:
-        if cause or len(groups) > 1:
-            table.add("", "", "", "", f"[bold]{escape(words_of(cause)) if cause else 'without a known cause'}[/]")
+    table = WordedTable(("bug", "status", "kind", "stage", WRONG), words=WRONG, header_style="dim")
+    for cause, together in by_cause(bugs, library):
         for bug in together:
             status = "accepted" if cause and cause.accepted else str(bug.status)
-            summary = escape(first_line(bug.summary, 200))
+            told = escape(first_line(title_of(bug), 200))
+            if cause:
+                told += f"\n[dim]{escape(words_of(cause) if bug is together[0] else f'cause: {cause.id}')}[/]"
             if bug.id in like:
-                summary += f"\n[dim]looks like {escape(like[bug.id])}[/]"
-            table.add(bug.id, status, bug.fingerprint.kind, bug.fingerprint.stage, summary)
+                told += f"\n[dim]looks like {escape(like[bug.id])}[/]"
+            table.add(bug.id, status, bug.fingerprint.kind, bug.fingerprint.stage, told)
     table.print(out)
     if len(bugs) < total:
         out.print(

@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
-from driftline.core.evidence import Evidence, Fault
+from driftline.core.evidence import Evidence, Fault, InputClass, Region
 from driftline.report.words import plural
 
 PLACES = 5
+_FAULTS = {
+    Fault.NUMBER: "wrong numbers",
+    Fault.SIGN: "the wrong sign",
+    Fault.SUBNORMAL: "wrong subnormal numbers",
+    Fault.BEYOND_RANGE: "numbers cut to the range of a narrower type",
+    Fault.TIES: "a wrong choice among elements",
+    Fault.UNINITIALISED: "memory that was never written is returned",
+    Fault.NAN_LOST: "NaN is lost",
+    Fault.NAN_MADE: "NaN where a number is right",
+    Fault.INFINITY_LOST: "an infinity is lost",
+    Fault.INFINITY_MADE: "an infinity where a number is right",
+    Fault.INFINITY_TURNED: "the other infinity",
+    Fault.ILL_CONDITIONED: "most other elements are too sensitive to rounding to be judged",
+}
+_REGIONS = {
+    Region.ALL: "every element",
+    Region.SLICES: "whole slices of one axis",
+    Region.TAIL: "the last elements of an axis",
+    Region.HEAD: "the first elements of an axis",
+    Region.SCATTERED: "scattered",
+}
+_SORTS = {
+    InputClass.NAN: "NaN",
+    InputClass.INFINITY: "infinities",
+    InputClass.SUBNORMAL: "subnormal numbers",
+    InputClass.ZERO: "zeros",
+    InputClass.NEGATIVE: "negative numbers",
+    InputClass.LARGE: "large numbers",
+    InputClass.TIES: "equal numbers",
+}
 
 
 def evidence_lines(evidence: Evidence) -> list[str]:
     """The counts, the worst elements, how far off they are, and what the failure depends on."""
     lines = [_counts(evidence)] if evidence.wrong else []
     for element in evidence.worst[:PLACES]:
-        plain = "" if element.unoptimised is None else f", unoptimised {element.unoptimised}"
+        plain = "" if element.unoptimised is None else f", {_native(evidence)} gave {element.unoptimised}"
         noise = f", rounding explains {element.noise:.2g}" if element.noise else ""
         where = f"at {list(element.place)}: " if element.place else ""
         lines.append(f"{where}expected {element.expected}, got {element.got}{plain}{noise}")
@@ -21,16 +51,19 @@ def evidence_lines(evidence: Evidence) -> list[str]:
             f"expected {', '.join(evidence.wanted) or 'nothing'}; came {', '.join(evidence.came) or 'nothing'}"
         )
     lines += _distance(evidence)
-    faults = [str(fault) for fault in evidence.faults if fault is not Fault.OTHER]
-    if faults:
-        lines.append(f"faults: {', '.join(faults)}")
+    if faults := [_FAULTS[fault] for fault in evidence.faults if fault in _FAULTS]:
+        lines.append(f"what is wrong: {', '.join(faults)}")
     if evidence.needs:
-        lines.append(f"it goes away without these in the inputs: {', '.join(evidence.needs)}")
+        lines.append(f"passes when the inputs have no {', or no '.join(_SORTS[sort] for sort in evidence.needs)}")
     if evidence.invalid_choice:
         lines.append(evidence.invalid_choice)
     if evidence.accept:
-        lines.append(f"accepted with --accept {evidence.accept}")
+        lines.append(f"accepted with {evidence.accept}")
     return lines
+
+
+def _native(evidence: Evidence) -> str:
+    return f"the reference ({evidence.native_by})" if evidence.native_by else "the reference itself"
 
 
 def _counts(evidence: Evidence) -> str:
@@ -39,7 +72,7 @@ def _counts(evidence: Evidence) -> str:
     if evidence.wrong_nonfinite:
         told += f", {evidence.wrong_nonfinite:,} in being NaN or infinite"
     if evidence.regions:
-        told += f"; they lie: {', '.join(evidence.regions)}"
+        told += f"; {', '.join(_REGIONS[region] for region in evidence.regions)}"
     return told
 
 
@@ -49,5 +82,5 @@ def _distance(evidence: Evidence) -> list[str]:
     size = evidence.z if evidence.z is not None else evidence.pooled_z
     if size is None:
         return []
-    certain = ", more than any legal rounding could do" if evidence.certain else ""
-    return [f"{size:.3g} sigma off, where sigma is the noise of legal rounding{certain}"]
+    certain = "; no order of operations rounds so far" if evidence.certain else ""
+    return [f"{size:.3g} times as far off as legal rounding explains{certain}"]

@@ -12,6 +12,7 @@ from driftline.report.results import command
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
 from driftline.store.reductions import Reductions
+from driftline.store.rows import DAMAGE
 
 # What each command answers, in the order in which they are worth running.
 STEPS = {
@@ -47,7 +48,7 @@ class StepResults:
     def reduced_title(self) -> str:
         body = self.results["reduce"]
         size = words.plural(body["after"]["operators"], "operator")
-        return f"smallest program that fails: {size}, {body['ended']}, case {body['case']}"
+        return f"smallest program that fails: {size}, {words.ended_words(body['ended'])}, case {body['case']}"
 
     def sentences(self) -> Iterator[str]:
         """Suspects, cures and releases."""
@@ -93,7 +94,27 @@ def explained_so_far(store: Store, bug: str) -> StepResults:
         " AND (verdict LIKE '%\"schedule\"%' OR verdict LIKE '%\"perf\"%') LIMIT 1",
         (bug,),
     )
-    return StepResults(bug, {step: body for step, body in found.items() if body}, notes, complete=bool(rows))
+    sound = {step: body for step, body in found.items() if body and _can_be_told(store, bug, step, body)}
+    return StepResults(bug, sound, notes if isinstance(notes, dict) else {}, complete=bool(rows))
+
+
+def _can_be_told(store: Store, bug: str, step: str, body: Mapping[str, Any]) -> bool:
+    """True if all that is shown of a result can be made from it; a damaged one is a gap of the store."""
+    alone = StepResults(bug, {step: body})
+    try:
+        _ = list(alone.sentences()), alone.reduced, alone.python
+        if step == "reduce":
+            _ = alone.reduced_title, list(reduction_steps(body)), reduced_text(body, "nearest")
+        return True
+    except DAMAGE as error:
+        store.note_gap(f"The {step} of {bug} in the store {store.path} is damaged ({error}); it is left out.")
+        return False
+
+
+def reduction_steps(body: Mapping[str, Any]) -> Iterator[str]:
+    """How a program was made smaller, step by step."""
+    for step in body.get("steps", ()):
+        yield f"{step['seconds']:.0f} s, {step['queries']} candidates: {step['what']}"
 
 
 def _suspects(body: Mapping[str, Any]) -> Iterator[str]:

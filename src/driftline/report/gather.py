@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import driftline
-from driftline.causes import Library
+from driftline.causes import Cause, Library
 from driftline.core.case import Case
 from driftline.core.errors import StoreError
-from driftline.core.evidence import Evidence
 from driftline.core.identity import AFTER_ANOTHER_CALL
-from driftline.core.severity import SEVERITIES, needs_special_values, severity
+from driftline.core.severity import SEVERITIES, is_on_ordinary_values, severity
 from driftline.core.target import Target
 from driftline.core.text import first_line, tail
 from driftline.core.verdict import Judgement, Kind, Status, Verdict
 from driftline.programs.operators import operators_of
 from driftline.report import words
 from driftline.report.annotated import causes_of
-from driftline.report.explained import explained_so_far
+from driftline.report.explained import explained_so_far, reduction_steps
 from driftline.report.kinship import in_order, with_likeness
 from driftline.report.layers import view_of
-from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
+from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence
 from driftline.report.pairwise import pairwise_view
 from driftline.report.program import program_text, reduced_text
 from driftline.report.results import replay_command
 from driftline.report.scripts.later_call import later_call_recipe
 from driftline.report.scripts.render import render_script, show_script
 from driftline.report.tested import checked_of, environment_of, hunts_of, others_of, schedules_tested, statistics_of
+from driftline.report.title_facts import facts_of
+from driftline.report.titles import SmallestForm, facts_in, smallest_of, title_of
 from driftline.report.view import (
     ACCEPTED,
     FIXED,
@@ -47,12 +48,16 @@ from driftline.report.view import (
     Mismatch,
     PairwiseView,
     ReportView,
+    ShortestForm,
 )
 from driftline.store import Bug as StoredBug
 from driftline.store import Finding, Store
 from driftline.store.diagnoses import Diagnoses
 from driftline.store.hunts import HuntLog
 from driftline.store.listing import findings_count, list_bugs, versions_seen
+from driftline.store.rows import DAMAGE
+
+V = TypeVar("V")
 
 _GROUPS = {Status.KNOWN: KNOWN, Status.FLAKY: FLAKY, Status.FIXED: FIXED}
 _ORDER = {OPEN: 0, REDUCED: 1, KNOWN: 2, ACCEPTED: 3, FLAKY: 4, FIXED: 5}
@@ -144,8 +149,8 @@ def _bugs(store: Store, sightings: Mapping[str, int], library: Library | None, f
     return [*whole, *(bug for bug in rough if bug.id not in worst)]
 
 
-def _rank(bug: BugView) -> tuple[int, int, int, str, str]:
-    return _ORDER[bug.group], bug.severity, -bug.sightings, bug.compiler, bug.id
+def _rank(bug: BugView) -> tuple[int, bool, int, int, str, str]:
+    return _ORDER[bug.group], bug.debatable, bug.severity, -bug.sightings, bug.compiler, bug.id
 
 
 def _sound_bug(
@@ -156,22 +161,18 @@ def _sound_bug(
         return _bug(store, bug, seen, detailed, library, scripts)
     except StoreError as error:
         store.note_gap(str(error))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except DAMAGE as error:
         told = f"{type(error).__name__}: {error}"
         store.note_gap(f"The bug {bug.id} in the store {store.path} is damaged ({told}); it cannot be shown.")
     return None
 
 
 def compare(before: Path, after: Path, library: Library | None = None) -> ComparisonView:
-    """What came, went and stays between two stores. A bug counts as the same when its fingerprint is."""
+    """Compare the bugs of two stores by fingerprint: which are new, which are fixed and which stay."""
     first, second = gather(before, library), gather(after, library)
-    old = {bug.id: bug for bug in first.bugs if bug.group != FIXED}
     now = {bug.id: bug for bug in second.bugs}
     was_fixed = {bug.id for bug in first.bugs if bug.group == FIXED}
-    apart = (FIXED, KNOWN, REDUCED, ACCEPTED)
-    new = [bug for name, bug in now.items() if name not in old and bug.group not in apart]
-    still = [bug for name, bug in now.items() if name in old and bug.group != FIXED]
-    fixed = [bug for name, bug in old.items() if name not in now or now[name].group == FIXED]
+    new, still, fixed = _changes({bug.id: bug for bug in first.bugs if bug.group != FIXED}, now)
     shown = {bug.id for bugs in (new, still, fixed) for bug in bugs}
     new, still, fixed = ([_among(shown, bug) for bug in bugs] for bugs in (new, still, fixed))
     notes = {bug.id: "it was fixed and is back" for bug in new if bug.id in was_fixed}
@@ -183,77 +184,142 @@ def compare(before: Path, after: Path, library: Library | None = None) -> Compar
     )
 
 
+def _changes(old: Mapping[str, BugView], now: Mapping[str, BugView]) -> tuple[list[BugView], ...]:
+    """List the bugs that are new, those that stay and those that are fixed."""
+    apart = (FIXED, KNOWN, REDUCED, ACCEPTED)
+    new = [bug for name, bug in now.items() if name not in old and bug.group not in apart]
+    still = [bug for name, bug in now.items() if name in old and bug.group != FIXED]
+    fixed = [bug for name, bug in old.items() if name not in now or now[name].group == FIXED]
+    return new, still, fixed
+
+
 def _among(shown: set[str], bug: BugView) -> BugView:
-    """The bug, without a word of one that is not shown."""
+    """Return the bug without its likeness to a bug that is not shown."""
     return bug if bug.like is None or bug.like.bug in shown else replace(bug, like=None)
 
 
 def _bug(
     store: Store, bug: StoredBug, seen: int, detailed: bool, library: Library | None, scripts: bool = True
 ) -> BugView:
+    if not detailed:
+        return _line_of(store, bug, seen, library, None)
     finding = bug.findings[0]
-    verdict, execution = finding.verdict, finding.execution
-    evidence = finding.evidence
+    case = _case(store, finding.case_id)
+    line = _line_of(store, bug, seen, library, case)
+    if not line.script:
+        line = replace(line, script=_program(case, finding.evidence.sample or 0, finding.target, scripts))
+    return replace(
+        line if case is None else _with_program(line, case, finding.evidence.sample or 0),
+        program=words.program_words(case.runs.name) if case else "(its program is lost)",
+        mismatch=None if finding.execution.get("failure") else _mismatch(store, finding),
+        smallest=_smallest(store, small, finding.target) if scripts and (small := smallest_of(finding)) else None,
+        explanation=_explanation(store, bug.id),
+        layers=_layers(store, bug.id),
+        pairwise=_pairwise(store, bug.id),
+        detailed=True,
+    )
+
+
+def _line_of(store: Store, bug: StoredBug, seen: int, library: Library | None, case: Case | None) -> BugView:
+    """Make the view of a bug from the store's rows, for a line of a list; `_bug` adds the rest to it."""
+    finding = bug.findings[0]
+    verdict, execution, evidence = _Body(finding.verdict), _Body(finding.execution), finding.evidence
     causes = causes_of(bug, library)
-    failure = execution.get("failure") or {}
-    case = _case(store, finding.case_id) if detailed else None
-    index = evidence.sample or 0
-    sample = case.samples[index] if case and index < len(case.samples) else None
-    arrays = sample.arrays if sample else {}
-    operators = operators_of(case.runs) if case else ()
-    shown = (case.runs.pattern,) if case and case.runs.pattern else operators
-    kind, stage, compiler = bug.fingerprint.kind, bug.fingerprint.stage, bug.fingerprint.backend
-    program = case.runs.name if case else "(its program is lost)" if detailed else bug.fingerprint.detail
-    ordinary = is_ordinary(arrays) if case else not needs_special_values(evidence.needs)
-    rank = severity(kind, ordinary)
-    group = _GROUPS.get(bug.status, REDUCED if kind == Kind.REDUCED_PRECISION else OPEN)
-    runs = verdict.get("failed_runs") or (0, 0)
-    elsewhere = verdict.get("other_inputs") or (0, 0)
-    blame, reference = str(verdict.get("blame") or ""), case.program.name if case and case.deployed else ""
+    failure = _Body(execution.part("failure"))
+    facts = facts_in(finding.verdict) or (facts_of(case, evidence) if case else None)
+    small = smallest_of(finding)
+    named = small.facts if small else facts
+    plain = facts is None or facts.ordinary is not False
+    rank = severity(bug.fingerprint.kind, is_on_ordinary_values(evidence, plain_inputs=plain))
+    blame, reference = verdict.text("blame"), case.program.name if case and case.deployed else ""
     return BugView(
         id=bug.id,
-        title=words.title(compiler, kind, stage, shown, program, str(failure.get("type") or "")),
-        group=ACCEPTED if group in (OPEN, REDUCED) and any(cause.accepted for cause in causes) else group,
+        title=title_of(bug, facts),
+        group=_group(bug, causes),
         status=str(bug.status),
         severity=rank,
         severity_name=SEVERITIES[rank],
-        compiler=compiler,
+        compiler=bug.fingerprint.backend,
         target=finding.target,
         versions=(),
-        kind=kind,
-        stage=stage,
+        kind=bug.fingerprint.kind,
+        stage=bug.fingerprint.stage,
         reason=words.reduced_reason(words.reason_with(blame, _verdict(finding, bug.summary), reference), evidence),
         fingerprint=bug.fingerprint.detail,
-        operators=operators,
-        dtypes=tuple(dict.fromkeys(spec.dtype for spec in case.runs.inputs)) if case else (),
+        operators=(),
+        spelled=named.operators if named else (),
+        dtypes=(),
         message=f"{evidence.exception}: {evidence.message}" if evidence.exception else "",
-        program=program,
-        form=case.runs.form if case else "",
-        framework=case.runs.framework if case else "",
-        script=str(verdict.get("script") or "") or _program(case, index, finding.target, scripts),
-        origin=sample.origin if sample else "",
-        inputs=tuple(describe_tensor(name, array) for name, array in arrays.items()),
-        mismatch=None if failure or not detailed else _mismatch(store, verdict.get("artifacts") or {}, evidence),
+        program=bug.fingerprint.detail,
+        form="",
+        framework="",
+        script=verdict.text("script"),
+        origin="",
+        inputs=(),
+        mismatch=None,
         replay=replay_command(bug.id, store.path),
         sightings=seen,
         first_seen=bug.first_seen,
         last_seen=bug.last_seen,
-        failed_runs=(int(runs[0]), int(runs[1])),
+        failed_runs=verdict.pair("failed_runs"),
         blame=blame,
-        others={str(target): str(said) for target, said in (verdict.get("others") or {}).items()},
-        other_inputs=(int(elsewhere[0]), int(elsewhere[1])),
+        others={str(target): str(said) for target, said in verdict.part("others").items()},
+        other_inputs=verdict.pair("other_inputs"),
         causes=tuple(BugCause(**cause.note()) for cause in causes),
-        failure=": ".join(str(failure[key]) for key in ("type", "message") if failure.get(key)),
-        traceback=tail(words.uncoloured(str(failure.get("traceback") or "")), LOG),
-        log=tail(words.uncoloured(str(execution.get("log") or "")), LOG),
-        durations={name: float(seconds) for name, seconds in (execution.get("durations") or {}).items()},
-        rule=_rule(verdict),
-        explanation=_explanation(store, bug.id) if detailed else None,
+        failure=": ".join(text for key in ("type", "message") if (text := failure.text(key))),
+        traceback=tail(words.uncoloured(failure.text("traceback")), LOG),
+        log=tail(words.uncoloured(execution.text("log")), LOG),
+        durations={name: float(seconds) for name, seconds in execution.part("durations").items()},
+        rule=_rule(finding.verdict),
         reference=reference,
-        layers=_layers(store, bug.id) if detailed else None,
-        pairwise=_pairwise(store, bug.id) if detailed else None,
-        detailed=detailed,
+        certain=evidence.sigma is None or evidence.certain,
+        detailed=False,
     )
+
+
+def _with_program(line: BugView, case: Case, index: int) -> BugView:
+    """Add the fields that describe the program and its inputs. `index`: the sample that fails."""
+    sample = case.samples[index] if index < len(case.samples) else None
+    operators = operators_of(case.runs)
+    return replace(
+        line,
+        operators=operators,
+        spelled=line.spelled or operators,
+        dtypes=tuple(dict.fromkeys(spec.dtype for spec in case.runs.inputs)),
+        form=case.runs.form,
+        framework=case.runs.framework,
+        origin=words.origin_words(sample.origin) if sample else "",
+        inputs=tuple(describe_tensor(name, array) for name, array in sample.arrays.items()) if sample else (),
+    )
+
+
+class _Body:
+    """A stored JSON object whose fields may be missing or null."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self._body = body
+
+    def text(self, key: str) -> str:
+        return str(self._body.get(key) or "")
+
+    def part(self, key: str) -> Mapping[str, Any]:
+        return self._body.get(key) or {}
+
+    def pair(self, key: str) -> tuple[int, int]:
+        first, second = (self._body.get(key) or (0, 0))[:2]
+        return int(first), int(second)
+
+
+def _group(bug: StoredBug, causes: Sequence[Cause]) -> str:
+    group = _GROUPS.get(bug.status, REDUCED if bug.fingerprint.kind == Kind.REDUCED_PRECISION else OPEN)
+    return ACCEPTED if group in (OPEN, REDUCED) and any(cause.accepted for cause in causes) else group
+
+
+def _smallest(store: Store, form: SmallestForm, target: str) -> ShortestForm | None:
+    case = _case(store, form.case_id)
+    if case is None:
+        return None
+    return ShortestForm(_program(case, form.evidence.sample or 0, target, True), from_evidence(form.evidence))
 
 
 def _explanation(store: Store, bug_id: str) -> Explanation | None:
@@ -262,27 +328,33 @@ def _explanation(store: Store, bug_id: str) -> Explanation | None:
     if not found.results and not diagnosis:
         return None
     reduction = found.results.get("reduce", {})
-    steps = tuple(
-        f"{step['seconds']:.0f} s, {step['queries']} candidates: {step['what']}" for step in reduction.get("steps", ())
-    )
+    steps = tuple(reduction_steps(reduction))
     return Explanation(
         sentences=tuple(diagnosis.get("summary") or map(words.sentence, found.sentences())),
         reduced=found.reduced,
         nearest=reduced_text(reduction, "nearest") if reduction.get("nearest") else "",
         python=found.python,
-        ended=str(reduction.get("ended") or ""),
+        ended=words.ended_words(str(reduction.get("ended") or "")),
         steps=steps,
     )
 
 
 def _layers(store: Store, bug_id: str) -> LayerView | None:
-    body = Diagnoses(store).of(bug_id, "layers")
-    return view_of(body) if body else None
+    return _read(store, bug_id, "layers", view_of)
 
 
 def _pairwise(store: Store, bug_id: str) -> PairwiseView | None:
-    body = Diagnoses(store).of(bug_id, "pairwise")
-    return pairwise_view(body) if body else None
+    return _read(store, bug_id, "pairwise", pairwise_view)
+
+
+def _read(store: Store, bug_id: str, step: str, view: Callable[[dict[str, Any]], V]) -> V | None:
+    """What a step left in the store, as a view; None where there is nothing, or, with a gap, where that is damaged."""
+    body = Diagnoses(store).of(bug_id, step)
+    try:
+        return view(body) if body else None
+    except DAMAGE as error:
+        store.note_gap(f"The {step} of {bug_id} in the store {store.path} is damaged ({error}); it is left out.")
+        return None
 
 
 def _rule(verdict: Mapping[str, Any]) -> BlamedRule | None:
@@ -344,7 +416,8 @@ def _verdict(finding: Finding, summary: str) -> Verdict:
     )
 
 
-def _mismatch(store: Store, artifacts: Mapping[str, str], evidence: Evidence) -> Mismatch | None:
+def _mismatch(store: Store, finding: Finding) -> Mismatch | None:
+    artifacts, evidence = finding.verdict.get("artifacts") or {}, finding.evidence
     if "expected" in artifacts and "got" in artifacts:
         try:
             expected, got = store.load_tensors(artifacts["expected"]), store.load_tensors(artifacts["got"])

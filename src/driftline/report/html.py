@@ -15,10 +15,12 @@ from pygments.lexers import PythonLexer
 
 from driftline.core.quoting import visible
 from driftline.report import figures, words
+from driftline.report.clearest import clearest
 from driftline.report.growth import draw_growth
 from driftline.report.layer_figure import draw_layers
 from driftline.report.layers import share_of, size_of, sizes
 from driftline.report.model_use import HEAD, model_cells, wasted
+from driftline.report.settlement import account
 from driftline.report.view import (
     ACCEPTED,
     FIXED,
@@ -61,6 +63,7 @@ def render(report: ReportView, *, home: str = "") -> str:
             listed=sum(not bug.detailed for bug in report.bugs),
             apart=[(title, note, report.group(name)) for title, note, name in groups if report.group(name)],
             open_bugs=report.group(OPEN),
+            clear=clearest(report.group(OPEN)),
             kinds=_kinds(report),
             most=max((count for row in report.matrix.values() for count in row.values()), default=0),
             home=home,
@@ -116,6 +119,7 @@ def page_environment(*packages: str, layout: str = "base.html") -> Environment:
         "count": lambda number: f"{number:,}",
         "few": few,
         "duration": words.duration,
+        "account": account,
         "moment": lambda text: text.replace("T", " ").removesuffix("Z") + (" UTC" if text.endswith("Z") else ""),
         "plural": words.plural,
         "blamed": words.blamed,

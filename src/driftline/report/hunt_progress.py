@@ -8,7 +8,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from driftline.events import BugSeen, Event, ExplainingStarted, GeneratorStopped, HuntStarted, LaneStopped, TurnDone
+from driftline.events import (
+    BugSeen,
+    Event,
+    ExplainingStarted,
+    GeneratorStopped,
+    HuntStarted,
+    LaneStopped,
+    TurnDone,
+    Working,
+)
 from driftline.report.progress import LINE_EVERY, Activity, new_bug_line, on_terminal, progress_line
 from driftline.report.words import duration, plural
 
@@ -78,6 +87,8 @@ class HuntProgress:
                 self._bugs.setdefault(event.bug.fingerprint.backend, set()).add(event.bug.id)
                 if event.new:
                     self._tell(new_bug_line(event.bug))
+            elif isinstance(event, Working):
+                self._tell(f"{event.part[:1].upper()}{event.part[1:]} ({event.words}) ...")
             elif isinstance(event, GeneratorStopped):
                 self._tell(f"{event.generator} makes no more programs for {event.lane}: {event.reason}")
             elif isinstance(event, LaneStopped):

@@ -15,7 +15,7 @@ from driftline.core.quoting import visible
 from driftline.report.view import ACCEPTED, FIXED, FLAKY, KNOWN, REDUCED, BugView, ComparisonView, ReportView
 
 if TYPE_CHECKING:
-    from driftline.campaign.watching import WatchResult
+    from driftline.campaign.hunt.watching import WatchResult
 
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 cannot hold
 

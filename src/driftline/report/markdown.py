@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from driftline.core.quoting import Markdown, cell, code, fenced, markdown
 from driftline.report import words
+from driftline.report.clearest import clearest
 from driftline.report.model_use import HEAD, model_cells, wasted
+from driftline.report.settlement import account
 from driftline.report.view import (
     ACCEPTED,
     FIXED,
@@ -27,6 +29,8 @@ def render(report: ReportView) -> str:
     lines = ["# Driftline report", "", markdown(report.verdict), ""]
     lines += [*(f"- {markdown(gap)}" for gap in report.gaps), *([""] if report.gaps else [])]
     lines += _matrix(report)
+    if clear := clearest(report.group(OPEN)):
+        lines += [f"The clearest one: {code(clear.id)}, {markdown(clear.title)}.", ""]
     titles = {OPEN: "Bugs", REDUCED: "Less precise", KNOWN: "Known already", ACCEPTED: "Accepted", FLAKY: "Flaky"}
     titles[FIXED] = "Fixed"
     for group, title in titles.items():
@@ -53,7 +57,7 @@ def render_comparison(comparison: ComparisonView) -> str:
     ):
         lines += [f"## {title} ({len(bugs)})", ""]
         rows = [(code(bug.id), bug.title, comparison.notes.get(bug.id, bug.group)) for bug in bugs]
-        lines += [*(_table(("bug", "what happens", ""), rows) if rows else ["None."]), ""]
+        lines += [*(_table(("bug", "what is wrong", ""), rows) if rows else ["None."]), ""]
     for bug in comparison.new:
         lines += _details(bug)
     return "\n".join(lines).rstrip() + "\n"
@@ -79,7 +83,7 @@ def _causes(report: ReportView) -> list[str]:
 
 def _bug_table(bugs: Sequence[BugView]) -> list[str]:
     rows = [(code(bug.id), bug.severity_name, _titled(bug), bug.sightings) for bug in bugs]
-    return _table(("bug", "severity", "what happens", "sightings"), rows)
+    return _table(("bug", "severity", "what is wrong", "sightings"), rows)
 
 
 def _titled(bug: BugView) -> str:
@@ -112,10 +116,8 @@ def _details(bug: BugView) -> list[str]:
         rows = [(p.index, p.expected, p.got, p.off) for p in m.places]
         lines += [*_table(("place", "expected", "got", "off by"), rows), ""]
     if bug.others:
-        lines += [
-            "Others: " + ", ".join(f"{markdown(target)}: {markdown(said)}" for target, said in bug.others.items()),
-            "",
-        ]
+        said = [f"{markdown(target)}: {markdown(answer)}" for target, answer in bug.others.items()]
+        lines += [f"Other compilers on the same program: {', '.join(said)}", ""]
     version = f" {', '.join(bug.versions)}" if bug.versions else ""
     target = markdown(f"{bug.target}{version}")
     lines += [f"{target}, {words.plural(bug.sightings, 'sighting')}. Replay: {code(bug.replay)}", ""]
@@ -136,6 +138,7 @@ def _statistics(statistics: Statistics | None) -> list[str]:
         for lane in statistics.lanes
     ]
     lines = ["## What was tested", "", *_table(("target", "programs", *verdicts, "time"), rows), ""]
+    lines += _settlement(statistics)
     if statistics.models:
         lines += ["Programs of language models:", ""]
         lines += [*_table(HEAD, [model_cells(use) for use in statistics.models]), ""]
@@ -159,6 +162,15 @@ def _statistics(statistics: Statistics | None) -> list[str]:
             lines += _table(("programs", "reason"), [(f"{n:,}", reason) for reason, n in list(told.items())[:REASONS]])
             lines += [f"\nand {len(told) - REASONS} more", ""] if len(told) > REASONS else [""]
     return lines
+
+
+def _settlement(statistics: Statistics) -> list[str]:
+    """Where the failing programs went, and those that no compiler is blamed for."""
+    told = markdown(account(statistics.suspects))
+    if not statistics.unsettled:
+        return [told, ""] if told else []
+    rows = [(one.target, one.program, one.kind, f"{one.state}: {one.reason}") for one in statistics.unsettled]
+    return [told, "", *_table(("target", "program", "kind", "why no compiler is blamed"), rows), ""]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driftline.core.evidence import Evidence, Number
+from driftline.core.evidence import Element, Evidence, Number
+from driftline.core.short_numbers import telling_element
 from driftline.core.tensors import Array, Arrays, is_float
 from driftline.report.view import ErrorMap, Mismatch, PlaceView, Tensor
 
@@ -15,6 +16,7 @@ PLACES = 6  # rows of the table
 BINS = 96  # bars of a plot
 ROWS, COLUMNS = 20, 40  # cells of a map
 TIMES = " \N{MULTIPLICATION SIGN}"
+LARGEST = 1e6  # of ordinary numbers
 EXACT = 1e12  # more roundings than this: an operation that does not round at all
 LIMIT = 8.0  # roundings: beyond this an element is called wrong, where the oracle gives no count
 
@@ -47,12 +49,15 @@ def _compare(name: str, expected: Array, got: Array, evidence: Evidence) -> Mism
         error, apart, words = _errors(expected, got, evidence)
     limit = LIMIT if words else 0.5
     rank = np.where(apart, np.inf, np.nan_to_num(error, nan=0.0, posinf=np.finfo(np.float64).max))
-    told = _told_place(evidence, expected.shape)
-    order = [*([told] if told is not None else []), *(int(i) for i in np.argsort(-rank.reshape(-1), kind="stable"))]
+    telling = _flat(telling_element(evidence.worst, evidence.fault), expected.shape)  # that of the title
+    judged = [_flat(one, expected.shape) for one in evidence.worst]
+    first = [at for at in (telling, *judged) if at is not None]
+    order = [*first, *(int(i) for i in np.argsort(-rank.reshape(-1), kind="stable"))]
     places = []
-    for flat in list(dict.fromkeys(order))[:PLACES]:
+    most = min(PLACES, evidence.wrong or PLACES)  # what else differs may be left open by the specification
+    for flat in list(dict.fromkeys(order))[:most]:
         at = np.unravel_index(flat, expected.shape)
-        if rank[at] <= 0 or (rank[at] <= limit and flat != told):
+        if rank[at] <= 0 or (rank[at] <= limit and flat not in first):
             break
         off = "NaN or Inf" if apart[at] else _times(error[at]) if words else _short(error[at])
         places.append(PlaceView(_index(at), _value(expected[at]), _value(got[at]), off))
@@ -75,7 +80,12 @@ def _compare(name: str, expected: Array, got: Array, evidence: Evidence) -> Mism
 
 def _told_place(evidence: Evidence, shape: tuple[int, ...]) -> int | None:
     """Where the verdict says that it is wrong, as a flat index."""
-    place = evidence.first.place if evidence.first else None
+    return _flat(evidence.first, shape)
+
+
+def _flat(element: Element | None, shape: tuple[int, ...]) -> int | None:
+    """The place of an element as a flat index; `None` where the output has no such place."""
+    place = element.place if element else None
     if place is None or len(place) != len(shape):
         return None
     if any(not 0 <= int(i) < size for i, size in zip(place, shape, strict=True)):
@@ -153,17 +163,15 @@ def describe_tensor(name: str, array: Array) -> Tensor:
 
 
 def is_ordinary(arrays: Arrays) -> bool:
-    """Nothing but plain numbers: no NaN, infinity or number near the ends of the range."""
+    """True if all are plain numbers: no NaN, no infinity, nothing beyond a million, and no float below a millionth."""
     for array in arrays.values():
         if is_float(array.dtype.name) or array.dtype.kind == "c":
             size = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
-            if not np.isfinite(size).all() or (size > 1e6).any() or ((size > 0) & (size < 1e-6)).any():
+            small = (size > 0) & (size < 1 / LARGEST)
+            if not np.isfinite(size).all() or (size > LARGEST).any() or small.any():
                 return False
-        elif array.dtype.kind in "iu" and array.size and array.dtype.itemsize > 1:
-            if int(array.max()) > 1 << (8 * array.dtype.itemsize - 2):
-                return False
-            if int(array.min()) < -(1 << (8 * array.dtype.itemsize - 2)):
-                return False
+        elif array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > LARGEST:
+            return False
     return True
 
 

@@ -48,6 +48,7 @@ def passes_json(result: AuditResult, store: Store) -> dict[str, Any]:
         "compilers": {_compiler(label): _told(one) for label, one in result.compilers.items()},
         "bugs": [bug_json(bug, found, store) for bug, found in result.bugs.values()],
         "unfinished": [_compiler(label) for label in result.cut],
+        "failed_steps": [step.to_json() for step in result.failed_steps],
         "store": str(store.path),
     }
 

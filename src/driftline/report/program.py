@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driftline.core.program import Program, SourceBundle
-from driftline.programs.onnx_file import load_structure
+from driftline.programs.onnx.file import load_structure
 
 SHOWN = 6  # numbers of a long list
 _LONG_LIST = re.compile(r"\{([-+\w.]+(?:, ?[-+\w.]+){16,})\}")

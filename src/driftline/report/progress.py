@@ -33,9 +33,9 @@ def progress_line(line: str) -> None:
 
 def new_bug_line(bug: Bug, how: str = "") -> str:
     """How a bug that the store did not know before is announced."""
-    if how:
-        return f"new  {bug.id}  {how}: {bug.fingerprint.kind}"
-    return f"new  {bug.id}  {bug.fingerprint.kind}: {bug.fingerprint.detail[:110]}"
+    from driftline.report.titles import title_of
+
+    return f"new  {bug.id}  {f'{how}: ' if how else ''}{title_of(bug)}"
 
 
 def on_terminal() -> bool:

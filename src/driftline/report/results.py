@@ -10,6 +10,7 @@ from driftline.core.config import default_store
 from driftline.core.plugins import plugin_words
 from driftline.core.quoting import shell
 from driftline.report.annotated import causes_of
+from driftline.report.titles import title_of
 from driftline.store import Bug, Store
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ def go_on(command: str, seconds: float, store: Store) -> str:
     budget = ["--resume", "--budget", f"{max(1, round(2 * seconds / 60))}m"]
     plugins = plugin_words() if command in ("hunt", "passes test") else []
     return shell(["driftline", *command.split(), *budget, *place, *plugins])
+
+
+def examine_command(hunt: int, store: Path) -> str:
+    """The command that examines the suspects that a hunt left, and reduces the bugs that it did not."""
+    place = [] if store == default_store() else ["--store", store]
+    return shell(["driftline", "hunt", "--resume", hunt, *place, *plugin_words()])
 
 
 def check_json(result: CheckResult, baseline: Compared | None = None, library: Library | None = None) -> dict[str, Any]:
@@ -83,4 +90,4 @@ def _row(row: TargetResult, bug: Bug | None, known: bool) -> dict[str, Any]:
 
 def bug_json(bug: Bug, store: Path, library: Library | None = None) -> dict[str, Any]:
     causes = [cause.note() for cause in causes_of(bug, library)]
-    return {**bug.to_json(), "causes": causes, "replay": replay_command(bug.id, store)}
+    return {**bug.to_json(), "title": title_of(bug), "causes": causes, "replay": replay_command(bug.id, store)}

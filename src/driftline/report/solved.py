@@ -11,7 +11,7 @@ from rich.table import Table
 from driftline.report.words import plural
 
 if TYPE_CHECKING:
-    from driftline.campaign.solving import Solved
+    from driftline.campaign.check.solving import Solved
     from driftline.inputs.symbolic.requests import SearchRow
 
 _FEW = 4  # variables of a slice that are shown

@@ -29,8 +29,10 @@ from driftline.report.mismatch import describe_tensor
 from driftline.report.program import program_text
 from driftline.report.results import command, replay_command
 from driftline.report.screen import console
+from driftline.report.title_facts import facts_of
+from driftline.report.titles import title_of
 from driftline.report.worded_table import SEEN, WordedTable
-from driftline.report.words import blamed, plural, reason_with, uncoloured
+from driftline.report.words import blamed, origin_words, plural, program_words, reason_with, uncoloured
 from driftline.store import Bug, Store
 
 LINE = 2000  # characters of a line of a program
@@ -99,7 +101,8 @@ def _further(row: TargetResult) -> str:
     """What a row that is not a plain pass means to a user of the model, and how it is accepted."""
     if row.verdict.judgement is Judgement.PASS and not row.verdict.evidence.accepted:
         return ""
-    effect = f"; {row.effect}" if row.effect else ""
+    effect = f"; {row.culprit.target} itself is wrong in the same way" if row.culprit else ""
+    effect += f"; {row.effect}" if row.effect else ""
     accept = row.verdict.evidence.accept if row.verdict.judgement is Judgement.REDUCED else ""
     return f"{effect}. Accept it with {accept}" if accept else effect
 
@@ -109,7 +112,7 @@ def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool, 
     failed, runs = row.failed_runs
     reduced = row.verdict.judgement is Judgement.REDUCED
     named = row.verdict.judgement if reduced else row.verdict.kind
-    lines = [escape(f"{row.target} {row.execution.version}: {named}")]
+    lines = [f"[bold]{escape(title_of(bug))}[/]", escape(f"{row.target} {row.execution.version}: {named}")]
     reference = case.program.name if case.deployed else ""
     lines.append(escape(first_line(reason_with(row.blame, row.verdict, reference), 800)))
     if row.effect:
@@ -170,6 +173,8 @@ def show_doctor(report: DoctorReport) -> None:
         f"[dim]Driftline {here['driftline']}, Python {here['python']}, {here['processors']} processors,"
         f" {here['memory_gib']} GiB. Other versions: {escape(others)}.[/]"
     )
+    active = "; ".join(f"{layer}: {what}" for layer, what in here["sandbox_layers"].items())
+    out.print(f"[dim]Sandbox of workers: {escape(active)}.[/]", soft_wrap=True)
     for shortcoming in here["sandbox"]:
         out.print(f"[yellow]{escape(shortcoming)}.[/]", soft_wrap=True)
     if report.remembered:
@@ -181,23 +186,24 @@ def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
     out = console()
     finding = bug.findings[0]
     case = store.load_case(finding.case_id)
-    out.print(f"[bold]{bug.id}[/]  {bug.status}  {bug.fingerprint.kind} at {bug.fingerprint.stage}")
-    out.print(escape(bug.summary))
-    out.print(
-        f"target {escape(finding.target)} {escape(finding.execution['version'])}, program {escape(case.runs.name)}"
-        + (f", reference {escape(case.program.name)}" if case.deployed else "")
-    )
+    out.print(f"[bold]{escape(title_of(bug, facts_of(case, finding.evidence)))}[/]")
+    out.print(f"{bug.id}  {bug.status}  {escape(bug.fingerprint.kind)} at {escape(bug.fingerprint.stage)}")
+    out.print(escape(bug.summary), soft_wrap=True)
+    target = f"{finding.target} {finding.execution.get('version') or ''}".rstrip()
+    ran = f"target {target}, program {program_words(case.runs.name)}"
+    out.print(escape(f"{ran}, reference {case.program.name}" if case.deployed else ran))
     for cause in causes_of(bug, library):
         out.print(escape(words_of(cause)), soft_wrap=True)
     out.print(f"first seen {bug.first_seen}, last {bug.last_seen}, {plural(len(bug.findings), 'finding')}")
     out.print(f"fingerprint: {escape(str(bug.fingerprint))}")
     if rule := finding.verdict.get("rule"):
-        out.print(f"rewrite rule: {escape(rule['name'])} ({rule['where']}), {escape(finding.verdict['mutation'])}")
+        mutation = finding.verdict.get("mutation") or ""
+        out.print(f"rewrite rule: {escape(rule['name'])} ({escape(rule['where'])}), {escape(mutation)}")
         if finding.verdict.get("without"):
             out.print(f"it passes on {escape(finding.verdict['without'])}, where the rule may not fire")
     _show_program(out, case.runs)
     for sample in case.samples:
-        out.print(f"inputs: {escape(sample.origin)}")
+        out.print(f"inputs: {escape(origin_words(sample.origin))}")
         for name, array in sample.arrays.items():
             out.print(escape(f"  {spec_of(name, array)} = {describe_tensor(name, array).values}"))
     if lines := evidence_lines(finding.evidence):
@@ -210,6 +216,8 @@ def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
     if finding.execution.get("log"):
         out.print(Panel(escape(uncoloured(finding.execution["log"])), title="log", title_align="left"))
     _show_explained(out, explained_so_far(store, bug.id), store)
+    for gap in store.gaps:
+        out.print(f"[dim]{escape(gap)}[/]", soft_wrap=True)
     out.print(f"replay: [bold]{escape(replay_command(bug.id, store.path))}[/]")
 
 
@@ -218,7 +226,7 @@ def _show_program(out: Console, program: Program) -> None:
     with contextlib.suppress(Exception):  # a damaged model: where it lies is said instead
         text = program_text(program)
     if text:
-        out.print(_listing(text, f"program: {program.name}", python=program.form == "source"))
+        out.print(_listing(text, program_words(program.name), python=program.form == "source"))
     else:
         out.print(escape(f"program: {program.path} ({program.form})"))
 

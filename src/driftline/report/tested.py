@@ -10,6 +10,8 @@ from driftline.core.errors import StoreError
 from driftline.report import words
 from driftline.report.growth import GrowthOf
 from driftline.report.model_use import model_use
+from driftline.report.results import examine_command
+from driftline.report.settlement import listed_suspects
 from driftline.report.view import BugView, EnvironmentView, LaneView, SlowView, Statistics
 from driftline.store import Store
 from driftline.store.checks import CheckLog
@@ -17,6 +19,7 @@ from driftline.store.hunts import Hunt, HuntLog, Turn, TurnBody
 from driftline.store.schedules import ScheduleLog
 
 SLOWEST = 10  # programs that are told
+MOST_LEFT = 10  # suspects of a hunt that are listed
 
 
 def hunts_of(log: HuntLog) -> list[Hunt]:
@@ -51,6 +54,7 @@ def others_of(store: Store) -> list[str]:
 
 
 def environment_of(hunts: Sequence[Hunt], bugs: Sequence[BugView]) -> EnvironmentView:
+    """Return the versions of the targets, and facts such as seeds and times, of hunts or else of bugs."""
     versions: dict[str, str] = {}
     facts: dict[str, str] = {}
     for hunt in hunts:
@@ -59,10 +63,21 @@ def environment_of(hunts: Sequence[Hunt], bugs: Sequence[BugView]) -> Environmen
     for bug in bugs:
         if bug.versions:
             versions.setdefault(bug.target, bug.versions[-1])
-    for name, key in (("seed", "seed"), ("generators", "generators"), ("inputs", "inputs")):
+    facts |= {**_plan_facts(hunts), **_times(hunts, bugs)}
+    return EnvironmentView(dict(sorted(versions.items())), facts)
+
+
+def _plan_facts(hunts: Sequence[Hunt]) -> dict[str, str]:
+    facts = {}
+    for key in ("seed", "generators", "inputs"):
         told = dict.fromkeys(_listed(hunt.plan[key]) for hunt in hunts if hunt.plan.get(key) not in (None, "", []))
         if told:
-            facts[name] = "; ".join(told)
+            facts[key] = "; ".join(told)
+    return facts
+
+
+def _times(hunts: Sequence[Hunt], bugs: Sequence[BugView]) -> dict[str, str]:
+    facts = {}
     if hunts:
         facts["time"] = words.duration(sum(hunt.seconds for hunt in hunts)) + f" in {words.plural(len(hunts), 'hunt')}"
         facts["started"] = min(hunt.started for hunt in hunts)
@@ -70,7 +85,7 @@ def environment_of(hunts: Sequence[Hunt], bugs: Sequence[BugView]) -> Environmen
     elif bugs:
         facts["first seen"] = min(bug.first_seen for bug in bugs)
         facts["last seen"] = max(bug.last_seen for bug in bugs)
-    return EnvironmentView(dict(sorted(versions.items())), facts)
+    return facts
 
 
 def schedules_tested(store: Store) -> dict[str, str]:
@@ -136,11 +151,12 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
         coverage={o: {d: dict(c) for d, c in sorted(by.items())} for o, by in sorted(coverage.items())},
         generators=dict(generators.most_common()),
         never_drawn=never,
-        untested=(*_left_out(hunts), *_untested(lanes, suspects, coverage, never)),
+        untested=(*_left_out(hunts), *_untested(lanes, suspects, coverage, never), *_unexamined(log, hunts)),
         models=model_use(log, hunts),
         growth=growth.points(),
         hunt_ends=growth.ends(),
         slowest=slowest_of(slow),
+        unsettled=listed_suspects(log, hunts),
     )
 
 
@@ -178,6 +194,19 @@ def _left_out(hunts: Sequence[Hunt]) -> Iterable[str]:
     return dict.fromkeys(f"{why}." for why in told)
 
 
+def _unexamined(log: HuntLog, hunts: Sequence[Hunt]) -> Iterable[str]:
+    """Suspects that nobody has examined, with what is known of each, and the command that examines them."""
+    for hunt in hunts:
+        if left := log.left(hunt):
+            were = "was" if len(left) == 1 else "were"
+            more = f", the worst {MOST_LEFT} of which are listed" if len(left) > MOST_LEFT else ""
+            yield (
+                f"{words.plural(len(left), 'suspect')} seemed to fail and {were} not examined{more}:"
+                f" {examine_command(hunt.id, log.place)} does that."
+            )
+            yield from (f"Not examined: {suspect.sentence}." for suspect in left[:MOST_LEFT])
+
+
 def _untested(
     lanes: Iterable[LaneView], suspects: Mapping[str, int], coverage: Mapping[str, Mapping[str, Counter[str]]],
     never: tuple[str, ...],
@@ -189,9 +218,6 @@ def _untested(
         judged = lane.verdicts.get("pass", 0) + lane.verdicts.get("fail", 0)
         if lane.programs and judged < lane.programs / 2:
             yield f"{lane.target}: only {judged:,} of {lane.programs:,} programs were judged; the rest was declined."
-    left = suspects.get("waiting", 0) + suspects.get("unexamined", 0)
-    if left:
-        yield f"{words.plural(left, 'suspect')} seemed to fail and {'was' if left == 1 else 'were'} not examined."
     if gone := suspects.get("gone", 0):
         yield f"{words.plural(gone, 'suspect')} did not fail when run alone, and {'is' if gone == 1 else 'are'} no bug."
     if unclear := suspects.get("unclear", 0):

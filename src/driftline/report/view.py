@@ -166,6 +166,14 @@ class PairwiseView:
 
 
 @dataclass(frozen=True)
+class ShortestForm:
+    """The smallest program that fails, where a bug was reduced: what a reader in a hurry is shown."""
+
+    script: str
+    mismatch: Mismatch | None
+
+
+@dataclass(frozen=True)
 class BugView:
     """One distinct bug with its first finding."""
 
@@ -211,7 +219,20 @@ class BugView:
     reference: str = ""  # the program that a deployed file is held against
     layers: LayerView | None = None
     pairwise: PairwiseView | None = None
+    spelled: tuple[str, ...] = ()  # the operators in the order and spelling of the program
+    smallest: ShortestForm | None = None
+    certain: bool = True  # no rounding explains it, whatever the order of operations
     detailed: bool = True  # or only what a line of a list says: see `gather.DETAILED`
+
+    @property
+    def shortest(self) -> ShortestForm:
+        """The smallest program that fails, or the bug as it was found."""
+        return self.smallest or ShortestForm(self.script, self.mismatch)
+
+    @property
+    def debatable(self) -> bool:
+        """True if a cause of the bug is a matter of opinion: such bugs are listed after the plain ones."""
+        return any(cause.debatable for cause in self.causes)
 
 
 @dataclass(frozen=True)
@@ -272,6 +293,18 @@ class SlowView:
 
 
 @dataclass(frozen=True)
+class SuspectView:
+    """A program that failed in a hunt, and for which no compiler is blamed."""
+
+    target: str
+    program: str  # what it was made of, and by which generator
+    kind: str
+    seen: str  # what was wrong, in a sentence
+    state: str  # disputed, unclear
+    reason: str  # why it is no bug
+
+
+@dataclass(frozen=True)
 class Statistics:
     """How much was tested, and what was not."""
 
@@ -288,6 +321,7 @@ class Statistics:
     growth: tuple[tuple[int, tuple[str, ...]], ...] = ()  # programs so far, bugs that were seen there first
     hunt_ends: tuple[int, ...] = ()  # programs so far, at the end of each hunt
     slowest: tuple[SlowView, ...] = ()
+    unsettled: tuple[SuspectView, ...] = ()  # failures that no compiler is blamed for
 
 
 @dataclass(frozen=True)

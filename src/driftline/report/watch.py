@@ -16,7 +16,7 @@ from driftline.report.results import SCHEMA, replay_command
 from driftline.report.words import plural
 
 if TYPE_CHECKING:
-    from driftline.campaign.watching import WatchResult
+    from driftline.campaign.hunt.watching import WatchResult
 
 SUFFIXES = (".md", ".json", ".xml")
 _TITLES = {

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 SEEN = "what was seen"  # the title of the sentences of verdicts
+WRONG = "what is wrong"  # the title of the titles of bugs
 _NARROW = 80  # columns below which a column of sentences would be a few letters wide
 
 

@@ -7,38 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from driftline.backends import BACKENDS
 from driftline.core.evidence import Evidence
 from driftline.core.sentences import describe
 from driftline.core.text import plural as plural
-from driftline.core.verdict import Kind, Verdict
+from driftline.core.verdict import Verdict
 from driftline.report.view import ACCEPTED, FLAKY, KNOWN, OPEN, REDUCED, BugCause, BugView, Likeness, Statistics
-
-_DEEDS = {
-    Kind.WRONG_VALUE: "computes wrong values",
-    Kind.BIAS: "drifts away from the right result",
-    Kind.WRONG_NONFINITE: "has NaN or infinity in the wrong places",
-    Kind.WRONG_DTYPE: "returns another dtype",
-    Kind.WRONG_SHAPE: "returns another shape",
-    Kind.WRONG_STRUCTURE: "returns other outputs",
-    Kind.OUT_OF_BOUNDS: "writes outside its arrays",
-    Kind.WRONG_ZERO_SIGN: "returns zeros of the wrong sign",
-    Kind.MISSING_ERROR: "computes what should be an error",
-    Kind.ERROR: "fails",
-    Kind.CRASH: "kills the process",
-    Kind.TIMEOUT: "does not finish",
-    Kind.OOM: "runs out of memory",
-    Kind.REDUCED_PRECISION: "computes less precisely",
-    Kind.SLOW: "is slow",
-    Kind.SLOW_COMPILE: "takes ever longer to compile",
-    Kind.MEMORY: "needs ever more memory to compile",
-}
-_WHILE = {
-    "CONVERT": " while converting",
-    "SCHEDULE": " while scheduling",
-    "COMPILE": " while compiling",
-    "RUN": " while running",
-}
-_ENDINGS = (Kind.ERROR, Kind.CRASH, Kind.TIMEOUT, Kind.OOM)
 
 
 def reduced_reason(reason: str, found: Evidence) -> str:
@@ -48,15 +22,19 @@ def reduced_reason(reason: str, found: Evidence) -> str:
     return f"{reason}.{measured}{accept}" if measured or accept else reason
 
 
-def title(compiler: str, kind: str, stage: str, operators: Sequence[str], program: str, raised: str = "") -> str:
-    """One line that says which compiler does what to what. `raised` is the type of an exception."""
-    deed = _DEEDS.get(kind, f"fails ({kind})")  # type: ignore[call-overload]
-    if kind == Kind.ERROR and raised:
-        deed = f"raises {raised}"
-    moment = _WHILE.get(stage, "") if kind in _ENDINGS else ""
-    names = list(dict.fromkeys(operators))
-    shown = " + ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return f"{compiler} {deed}{moment}: {shown or program}"
+def ended_words(ended: str) -> str:
+    """How a reduction ended: `1-minimal` is a word of the JSON."""
+    return "no single step makes it smaller" if ended == "1-minimal" else ended
+
+
+def program_words(name: str) -> str:
+    """The name of a program as a sentence uses it: one that was cut out of a generated program has none."""
+    return "a part of a generated program" if name.startswith("part:") else name
+
+
+def origin_words(origin: str) -> str:
+    """Where inputs come from: those of a part are what the whole program computed there."""
+    return "the values that the whole program had there" if origin == "part" else origin
 
 
 def places(operators: Sequence[Mapping[str, Any]], of: int) -> str:
@@ -149,6 +127,8 @@ def compare_line(new: int, fixed: int, still: int) -> str:
 
 def blamed(name: str, reference: str = "") -> str:
     """What made the mistake, when it is not the compiler: a converter, or the file that is held against a reference."""
+    if name in BACKENDS:
+        return f"{name} itself is wrong in the same way: it is a bug of {name}, not of the compiler."
     if reference:
         return f"{name} itself computes something else than {reference}: the compiler is not to blame."
     return f"The conversion by {name} is wrong already: the compiler is not to blame."

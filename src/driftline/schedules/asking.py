@@ -10,6 +10,7 @@ from pathlib import Path
 from driftline.backends import BACKENDS
 from driftline.checking.kinds import worker_for_target
 from driftline.core.execution import Failure, Stage
+from driftline.core.handover import lines_of
 from driftline.core.sentences import ended
 from driftline.core.target import Target
 from driftline.core.task import Request, Task
@@ -159,7 +160,7 @@ def read_journal(path: Path) -> tuple[dict[int, Performed], tuple[int, Trace, st
     """What came to its end, and the one that did not: its number, the trace so far, and its stage."""
     done: dict[int, Performed] = {}
     current: tuple[int, Trace, str] | None = None
-    for text in path.read_text().splitlines() if path.exists() else ():
+    for text in lines_of(path):
         try:
             line = decode(JournalLine, json.loads(text))
         except json.JSONDecodeError:  # the process ended while it wrote this one

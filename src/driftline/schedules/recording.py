@@ -12,6 +12,7 @@ from driftline.core.execution import Execution, Failure, Outcome, Stage
 from driftline.core.program import SCHEDULE, Program
 from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.target import Target
+from driftline.core.titles import ARROW, KEY, TitleFacts
 from driftline.core.verdict import Judgement, Kind, Status
 from driftline.schedules.asking import TVM
 from driftline.schedules.functions import function_of
@@ -49,6 +50,7 @@ def record(store: Store, found: Performed, origin: Trace, asked: int) -> Bug:
                 "evidence": found.evidence.to_json(),
                 "failed_runs": [found.wrong_runs, found.runs] if found.runs else [1, 1],
                 "blame": "",
+                KEY: TitleFacts(subject=_subject(found.trace)).to_json(),
                 "script": script_of(found.trace, kind=found.kind, stage=found.stage, about=_about(found)),
                 "schedule": {"drawn": origin.to_json(), "asked": asked},
             },
@@ -89,8 +91,13 @@ def _program(trace: Trace, path: Path) -> Program:
         name=name,
         outputs=function_of(trace).outputs,
         operators=trace.primitives,
-        pattern=f"{' > '.join(trace.primitives)} of {trace.function}",
+        pattern=_subject(trace),
     )
+
+
+def _subject(trace: Trace) -> str:
+    """What ran, as titles name it: `matmul after split → fuse`."""
+    return f"{trace.function} after {ARROW.join(trace.primitives) or 'no step'}"
 
 
 def _about(found: Performed) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from starlette.datastructures import FormData, UploadFile
 
-from driftline.campaign.session import require_target
+from driftline.campaign.check.session import require_target
 from driftline.core.errors import DriftlineError
 from driftline.core.private import open_private
 from driftline.core.quoting import identifier, is_identifier, one_line

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from driftline.core.errors import DriftlineError
-from driftline.core.private import open_private
+from driftline.core.private import open_private, read_end, reading
 from driftline.core.text import tail
 from driftline.serve import records
 from driftline.serve.orders import JobOrder, typed_command
@@ -36,6 +36,7 @@ LOG = 8_000  # characters of a log that a page shows
 _SAME_BIRTH = 5.0
 _PATIENCE = 20.0  # seconds that jobs have to stop when the server ends
 _DIED = "Its process died; what it had found is in the store."
+_CHILD = "driftline.serve.child"
 _OVER = (0, 1, 5)  # exit codes of work that came to its end
 
 
@@ -102,7 +103,7 @@ class JobKeeper:
             raise UnknownJob(f"There is no job {number} in the store {self._settings.store}.")
         log = records.folder_of(self._store, number) / records.LOG
         with contextlib.suppress(OSError):
-            return replace(found, log=tail(log.read_text("utf-8", "replace"), LOG).strip())
+            return replace(found, log=tail(read_end(log, 4 * LOG).decode("utf-8", "replace"), LOG).strip())
         return found
 
     def _job(self, number: int) -> JobView | None:
@@ -136,7 +137,8 @@ class JobKeeper:
             return None
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(record.pid)
-            if abs(process.create_time() - record.born) < _SAME_BIRTH and process.status() != psutil.STATUS_ZOMBIE:
+            same = abs(process.create_time() - record.born) < _SAME_BIRTH and _does(process, record.number)
+            if same and process.status() != psutil.STATUS_ZOMBIE:
                 return process
         return None
 
@@ -221,7 +223,7 @@ class JobKeeper:
         log = open_private(folder / records.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             child = subprocess.Popen(
-                [sys.executable, "-m", "driftline.serve.child", str(self._settings.store), str(record.number)],
+                [sys.executable, "-m", _CHILD, str(self._settings.store), str(record.number)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -262,8 +264,15 @@ class UnknownJob(DriftlineError):
     """A number that no job has."""
 
 
+def _does(process: psutil.Process, number: int) -> bool:
+    """True if the process carries out the job of this number. Its record may be a stranger's, and name any process."""
+    words = process.cmdline()
+    return _CHILD in words and words[-1] == str(number)
+
+
 def _copy(source: Path, folder: Path, name: str) -> None:
     try:
-        shutil.copyfile(source / name, folder / name, follow_symlinks=False)
+        with reading(source / name) as given, open(open_private(folder / name), "wb") as made:
+            shutil.copyfileobj(given, made)
     except OSError as error:
         raise DriftlineError(f"{source / name} cannot be read: {error.strerror}. Upload the program again.") from error

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from driftline.core.errors import StoreError
-from driftline.core.private import private_folder, write_private
+from driftline.core.private import own_folder, read_plain, write_private
 from driftline.core.wire import WireError, decode, encode
 from driftline.serve.orders import CheckOrder, JobOrder
 
 JOBS, JOB, PROGRESS, LOG = "jobs", "job.json", "progress.json", "log.txt"
 LINES = 200  # of what happened that are kept
 INTERRUPTED = 130  # the exit code of what was stopped
+_MOST = 8 << 20  # bytes of a record that are read
 T = TypeVar("T")
 
 
@@ -93,9 +94,11 @@ def folder_of(store: Path, number: int) -> Path:
 
 def numbers(store: Path) -> list[int]:
     """The jobs that are there, the newest first."""
+    if (store / JOBS).is_symlink():
+        return []
     try:
         found = [path for path in (store / JOBS).iterdir() if not path.is_symlink()]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     names = [path.name for path in found if path.name.isascii() and path.name.isdigit()]
     return sorted((int(name) for name in names if str(int(name)) == name), reverse=True)
@@ -103,9 +106,7 @@ def numbers(store: Path) -> list[int]:
 
 def new_folder(store: Path) -> tuple[int, Path]:
     """A number that no job had, and its folder."""
-    if (store / JOBS).is_symlink():
-        raise StoreError(f"{store / JOBS} is a symbolic link, and Driftline does not write there. Remove it.")
-    private_folder(store / JOBS)
+    own_folder(store / JOBS)
     number = max(numbers(store), default=0) + 1
     while True:
         with contextlib.suppress(FileExistsError):
@@ -124,7 +125,7 @@ def save_progress(folder: Path, progress: JobProgress) -> None:
 
 def load(folder: Path) -> JobRecord | None:
     """The record; nothing when there is none, or when it is damaged, or names a file outside of its folder."""
-    found = None if folder.is_symlink() else _load(folder / JOB, JobRecord)
+    found = None if folder.is_symlink() or folder.parent.is_symlink() else _load(folder / JOB, JobRecord)
     if found and isinstance(found.order, CheckOrder) and Path(found.order.file).name != found.order.file:
         return None
     return found if found and str(found.number) == folder.name else None
@@ -143,6 +144,6 @@ def _save(path: Path, kind: type[T], value: T) -> None:
 
 def _load(path: Path, kind: type[T]) -> T | None:
     try:
-        return decode(kind, json.loads(path.read_bytes()))
-    except (OSError, ValueError, WireError):
+        return decode(kind, json.loads(read_plain(path, _MOST)))
+    except (OSError, ValueError, RecursionError, WireError):
         return None

@@ -14,6 +14,7 @@ from pathlib import Path
 from driftline.causes import load as load_causes
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 from driftline.core.notices import listen
+from driftline.core.private import reading
 from driftline.core.text import plural
 from driftline.events import Working
 from driftline.report.annotated import accepted_among
@@ -95,6 +96,7 @@ def _diagnose(order: DiagnosisOrder, bench: Workbench, heard: ProgressWriter) ->
 
 def _check(order: CheckOrder, bench: Workbench, folder: Path, heard: ProgressWriter) -> tuple[int, str]:
     heard(Working(order.shown, "opening it"))
+    _require_plain(folder / order.file)
     found = bench.check(
         order.program(folder),
         targets=[order.targets] if order.targets else None,
@@ -115,6 +117,15 @@ def _check(order: CheckOrder, bench: Workbench, folder: Path, heard: ProgressWri
     if found.failed:
         return 1, f"{told}."
     return (0, f"{told}.") if found.compared else (NOTHING_COMPARED, f"{told}: nothing was compared.")
+
+
+def _require_plain(path: Path) -> None:
+    """Refuse a link in the place of a job's program: the store may be a stranger's, and the link may lead anywhere."""
+    try:
+        with reading(path):
+            pass
+    except OSError as error:
+        raise DriftlineError(f"{path} cannot be read: {error.strerror}. Upload the program again.") from error
 
 
 def _no_bug_of_ours(errors: Sequence[str]) -> None:

@@ -3,7 +3,6 @@ written as soon as it is known, so a killed audit goes on where it was."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,7 +61,7 @@ class AuditLog:
 
     def _entry(self, number: int) -> AuditEntry:
         row = self._store.query("SELECT id, plan, started, finished, seconds FROM audits WHERE id = ?", (number,))[0]
-        plan, run = split_run_name(json.loads(row[1]))
+        plan, run = split_run_name(self._store.sound_json(row[1], f"The plan of audit {row[0]}"))
         return AuditEntry(row[0], plan, row[2], row[3], row[4], run)
 
 

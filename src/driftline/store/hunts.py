@@ -10,9 +10,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from driftline.core.errors import DriftlineError
+from driftline.core.severity import SEVERITIES
 from driftline.core.text import to_json
 from driftline.core.wire import Json, encode
 from driftline.store.run_names import split_run_name, with_run_name
@@ -52,7 +54,7 @@ class SlowProgram:
 @dataclass(frozen=True)
 class TurnBody:
     """What came of a turn. Judgements are those of screening: pass, fail, rejected, inconclusive, invalid, nothing,
-    internal. Kept as JSON: fields may be added, with a default."""
+    internal, broken (the target fails whatever it is given). Kept as JSON: fields may be added, with a default."""
 
     programs: int = 0
     seconds: float = 0.0
@@ -91,6 +93,8 @@ class SuspectBody:
     reason: str
     settled: str = ""  # why it is no bug
     operators: int = 0  # of the program: what is small is examined first, since it soon is a bug or is not
+    severity: int = len(SEVERITIES)  # what it would mean to a user, as far as screening tells; 0 is the worst
+    origin: str = ""  # of the inputs on which it failed: random, specials...
 
 
 @dataclass(frozen=True)
@@ -102,12 +106,30 @@ class Suspect:
     turn: int
     body: SuspectBody
 
+    @property
+    def program(self) -> str:
+        """The name of its program: generator, subject, number."""
+        asked = self.body.request
+        return f"{asked.get('generator', '')}:{asked.get('arm', '')}#{asked.get('number', 0)}"
+
+    @property
+    def sentence(self) -> str:
+        """What is known of it, in a line."""
+        inputs = f" on {self.body.origin} inputs" if self.body.origin else ""
+        reason = " ".join(self.body.reason.split())
+        return f"{self.lane}: {self.body.kind} of {self.program}{inputs}" + (f" ({reason})" if reason else "")
+
 
 class HuntLog:
     """The hunts of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    @property
+    def place(self) -> Path:
+        """The folder of the store."""
+        return self._store.path
 
     def begin(self, plan: Mapping[str, Any], environment: Mapping[str, Any]) -> Hunt:
         with self._store.transaction() as database:
@@ -117,6 +139,19 @@ class HuntLog:
             )
         return self.hunt(int(row.lastrowid or 0))
 
+    def note_environment(self, hunt: Hunt, environment: Mapping[str, Any]) -> None:
+        """What the hunt runs on: it is known when the compilers are imported."""
+        with self._store.transaction() as database:
+            database.execute(
+                "UPDATE hunts SET environment = json_patch(environment, json(?)) WHERE id = ?",
+                (to_json(environment), hunt.id),
+            )
+
+    def drop(self, hunt: Hunt) -> None:
+        """Forget a hunt of which nothing is kept yet."""
+        with self._store.transaction() as database:
+            database.execute("DELETE FROM hunts WHERE id = ?", (hunt.id,))
+
     def hunts(self) -> list[Hunt]:
         """All hunts, the oldest first."""
         rows = self._store.query(f"SELECT {_HUNT} FROM hunts ORDER BY id")
@@ -125,6 +160,9 @@ class HuntLog:
     def _hunt(self, row: Sequence[Any]) -> Hunt | None:
         plan, environment = (self._store.sound_json(text, f"Hunt {row[0]}") for text in row[1:3])
         if not isinstance(plan, dict) or not isinstance(environment, dict):
+            return None
+        if not isinstance(row[5], (int, float)):
+            self._store.note_gap(f"Hunt {row[0]} in the store {self._store.path} is damaged (seconds); it is left out.")
             return None
         environment, run = split_run_name(environment)
         return Hunt(row[0], plan, environment, row[3], row[4], row[5], run)
@@ -263,21 +301,23 @@ class HuntLog:
             if held is not None:
                 yield Turn(lane, number, held)
 
-    def waiting(self, hunt: Hunt, lane: str, *, new: bool | None = None, most: int = -1) -> list[Suspect]:
-        """Suspects of a lane that were not examined yet: those that seem new, or those that do not; or all, turn by
-        turn and in each those that seem new first, and of these the small ones."""
+    def waiting(
+        self, hunt: Hunt, lane: str, *, new: bool | None = None, most: int = -1, by_turn: bool = False
+    ) -> list[Suspect]:
+        """Suspects of a lane that were not examined yet: those that seem new, or those that do not, or all. First what
+        would be worst for a user, and of that what seems new, and is small. `by_turn`: turn by turn, and in each in
+        that order, which does not depend on when turns are done."""
         rows = self._store.query(
             "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = 'waiting' AND lane = ?"
             " AND CASE WHEN json_valid(body) THEN ? IS NULL OR json_extract(body, '$.new') = ? END"
-            " ORDER BY turn, json_extract(body, '$.new') DESC, COALESCE(json_extract(body, '$.operators'), 0), id"
-            " LIMIT ?",
+            f" ORDER BY {'turn,' if by_turn else ''} {_WORST_FIRST} LIMIT ?",
             (hunt.id, lane, new, new, most),
         )
         held = [(row, self._store.sound_json(row[3], f"The suspect {row[0]}", SuspectBody)) for row in rows]
         if damaged := [(row[0],) for row, body in held if body is None]:
             with self._store.transaction() as database:  # or it would be the first that waits for ever
                 database.executemany("UPDATE suspects SET state = 'unclear' WHERE id = ?", damaged)
-            return self.waiting(hunt, lane, new=new, most=most)
+            return self.waiting(hunt, lane, new=new, most=most, by_turn=by_turn)
         return [Suspect(row[0], row[1], row[2], body) for row, body in held]
 
     def settle(self, suspect: Suspect, state: str, bugs: Sequence[str] = (), reason: str = "") -> None:
@@ -296,10 +336,29 @@ class HuntLog:
                 "UPDATE suspects SET state = 'unexamined' WHERE hunt = ? AND state = 'waiting'", (hunt.id,)
             )
 
+    def left(self, hunt: Hunt) -> list[Suspect]:
+        """Suspects that nobody has examined, those that would be worst for a user first."""
+        rows = self._store.query(
+            "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state IN ('waiting', 'unexamined')"
+            f" AND json_valid(body) ORDER BY {_WORST_FIRST}",
+            (hunt.id,),
+        )
+        held = [(row, self._store.sound_json(row[3], f"The suspect {row[0]}", SuspectBody)) for row in rows]
+        return [Suspect(row[0], row[1], row[2], body) for row, body in held if body is not None]
+
     def settled(self, hunt: Hunt) -> dict[str, int]:
         """How many suspects are in each state."""
         rows = self._store.query("SELECT state, COUNT(*) FROM suspects WHERE hunt = ? GROUP BY state", (hunt.id,))
         return dict(rows)
+
+    def in_state(self, hunt: Hunt, state: str) -> list[Suspect]:
+        """The suspects of a hunt that came to a state; those that are damaged are left out, and are gaps."""
+        rows = self._store.query(
+            "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = ? ORDER BY lane, turn, id",
+            (hunt.id, state),
+        )
+        held = [(row, self._store.sound_json(row[3], f"The suspect {row[0]}", SuspectBody)) for row in rows]
+        return [Suspect(row[0], row[1], row[2], body) for row, body in held if body is not None]
 
     def bugs_by_mode(self, hunt: Hunt) -> dict[str, set[str]]:
         """The bugs that programs of a language model showed, by what it was asked to do."""
@@ -340,3 +399,7 @@ def _request_in(database: sqlite3.Connection, body: str) -> str:
 
 
 _HUNT = "id, plan, environment, started, finished, seconds"
+_WORST_FIRST = (
+    f"COALESCE(json_extract(body, '$.severity'), {len(SEVERITIES)}), json_extract(body, '$.new') DESC,"
+    " COALESCE(json_extract(body, '$.operators'), 0), turn, id"
+)

@@ -122,16 +122,8 @@ def kinds_of(store: Store, field: str) -> list[str]:
 def _first_findings(store: Store, names: Sequence[str]) -> dict[str, Finding]:
     found: dict[str, Finding] = {}
     for name, case, target, verdict, execution, created in _rows(store, names):
-        what = f"A finding of {name}"
-        told = store.sound_json(verdict, what, dict[str, Any]), store.sound_json(execution, what, dict[str, Any])
-        if told[0] is None or told[1] is None:
-            continue
-        finding = Finding(case, target, told[0], told[1], created)
-        try:
-            _ = finding.evidence  # read when it is used: damage is found here, where it is a gap
+        if finding := store.sound_finding(name, (case, target, verdict, execution, created)):
             found[name] = finding
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            store.note_gap(f"The bug {name} in the store {store.path} is damaged ({error}); it cannot be shown.")
     return found
 
 

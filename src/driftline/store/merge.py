@@ -8,7 +8,6 @@ written. Each source is one transaction: killed in between, the merge is finishe
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,8 @@ from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.notices import Countdown
 from driftline.store.merged_tables import RUNS, TABLES, MergedTable, RunTable, StoredRow, check_value, part_body
 from driftline.store.objects import Objects
+from driftline.store.opening import guard
+from driftline.store.rows import shallow_json
 from driftline.store.source import SourceStore, open_source, require_source
 from driftline.store.store import Store, explained
 
@@ -87,6 +88,7 @@ def _alone_with(path: Path) -> Iterator[Store]:
     """The store, with nobody else at it: a hunt that is under way would not expect to get another number."""
     with explained(path):
         database = sqlite3.connect(path / "store.db", timeout=5, isolation_level=None)
+        guard(database)
         try:
             database.execute("PRAGMA locking_mode=EXCLUSIVE")
             database.execute("PRAGMA synchronous=NORMAL")
@@ -296,7 +298,7 @@ def _is_sound(table: MergedTable, row: StoredRow) -> bool:
 def _check_run(run: RunTable, row: StoredRow) -> None:
     for column, value in zip(run.columns, row, strict=True):
         check_value(column, value, float if column == "seconds" else str)
-        if column in run.objects and not isinstance(json.loads(value), dict):
+        if column in run.objects and not isinstance(shallow_json(value), dict):
             raise ValueError(f"{column} is not an object")
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from driftline.core.verdict import Fingerprint, Status
+from driftline.core.verdict import Status
+from driftline.store.rows import fingerprint_of, shallow_json
 from driftline.store.run_names import split_run_name
 from driftline.store.store import case_name
 
@@ -54,10 +55,10 @@ class MergedTable:
         """Raise ValueError or TypeError for a damaged row."""
         for column, value in zip(self.columns, row, strict=True):
             check_value(column, value, int if column in self.numbers else str)
-            if column in self.objects and not isinstance(json.loads(value), dict):
+            if column in self.objects and not isinstance(shallow_json(value), dict):
                 raise ValueError(f"{column} is not an object")
         if self.name == "bugs":
-            Fingerprint(**json.loads(row[1])), Status(row[2])
+            fingerprint_of(row[1]), Status(row[2])
 
 
 def _greater(old: StoredRow, new: StoredRow) -> StoredRow:
@@ -177,7 +178,7 @@ class PartTable:
         """Raise ValueError or TypeError for a damaged row."""
         for column, value in zip(self.columns, row, strict=True):
             check_value(column, value, int if column in ("number", "turn") else str)
-            if column == "body" and not isinstance(json.loads(value), dict):
+            if column == "body" and not isinstance(shallow_json(value), dict):
                 raise ValueError("body is not an object")
 
     def key(self, row: StoredRow) -> str:

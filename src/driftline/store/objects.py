@@ -7,14 +7,18 @@ file with another content is damaged, or somebody else's, and is refused.
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.files import BIG, copy_file
-from driftline.core.private import PART, private_folder, sweep_parts, sync_folder, write_private
+from driftline.core.handover import open_file
+from driftline.core.private import PART, private_folder, reading, sweep_parts, sync_folder, write_private
 from driftline.core.program import file_digest
 
 _DIGEST = re.compile(r"([0-9a-f]{64})")
@@ -74,7 +78,7 @@ class Objects:
                 if kept.lstat().st_size == path.stat().st_size:
                     continue
             try:
-                sound = file_digest(path) == found[1]
+                sound = digest_of(path) == found[1]
             except OSError as error:
                 yield f"the object {found[1][:12]} cannot be read ({error.strerror})"
                 continue
@@ -87,7 +91,7 @@ class Objects:
             os.sync()
             return
         for kept in taken:
-            with open(kept, "rb") as file:
+            with reading(kept) as file:
                 os.fsync(file.fileno())
             sync_folder(kept.parent)
 
@@ -107,7 +111,8 @@ class Objects:
             kept.unlink(missing_ok=True)
             copy_file(path, kept, link=link, lasting=lasting)
         else:
-            write_private(kept, pieces_of(path), lasting=lasting)
+            with open_file(path) as file:  # of the user, maybe through a link
+                write_private(kept, pieces_of(file), lasting=lasting)
 
     def _sound(self, path: Path, digest: str) -> Path:
         try:
@@ -118,7 +123,7 @@ class Objects:
             ) from error
         mark = (state.st_ino, state.st_size, state.st_mtime_ns)
         if self._known.get(path) != mark:
-            if path.is_symlink() or not path.is_file() or file_digest(path) != digest:
+            if digest_of(path) != digest:
                 raise StoreError(
                     f"The object {digest[:12]} of the store {self._store} is damaged: {path} does not hold what it was"
                     " written with. The case cannot be replayed; check its program again."
@@ -127,17 +132,27 @@ class Objects:
         return path
 
 
-def pieces_of(path: Path) -> Iterator[bytes]:
-    """What a file holds, a piece at a time."""
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 20):
-            yield piece
+def digest_of(path: Path) -> str:
+    """The SHA-256 of an object; empty where something else than a plain file is in its place."""
+    try:
+        with reading(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.ELOOP):
+            return ""
+        raise
+
+
+def pieces_of(file: BinaryIO) -> Iterator[bytes]:
+    """Yields the rest of a file, a piece at a time."""
+    while piece := file.read(1 << 20):
+        yield piece
 
 
 def readable_copy(path: Path, to: Path) -> None:
     """A copy of a database with what was committed and is not in its main file yet."""
     for name in ("store.db", "store.db-wal"):
-        with contextlib.suppress(FileNotFoundError):
-            write_private(to / name, pieces_of(path / name))
+        with contextlib.suppress(FileNotFoundError), reading(path / name) as file:
+            write_private(to / name, pieces_of(file))
     with contextlib.suppress(OSError):
         os.chmod(to, 0o700)  # noqa: PTH101

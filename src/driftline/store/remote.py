@@ -27,7 +27,7 @@ from driftline.core.notices import Countdown
 from driftline.core.private import private_folder, write_private
 from driftline.core.program import file_digest
 from driftline.store.merge import MergeResult, merge_stores
-from driftline.store.objects import Objects, pieces_of
+from driftline.store.objects import Objects, digest_of, pieces_of
 from driftline.store.source import open_source, require_source
 from driftline.store.store import Store, explained
 
@@ -167,7 +167,8 @@ class RemotePlace:
                     if folder.is_symlink() and folder != Path(self._root):
                         raise StoreError(f"{folder} is a symbolic link, and Driftline does not write there. Remove it.")
                 private_folder(Path(path).parent)
-                write_private(Path(path), pieces_of(source), lasting=True)
+                with open(source, "rb") as file:
+                    write_private(Path(path), pieces_of(file), lasting=True)
                 return
             self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
             with self._files.transaction, self._files.open(path, "wb") as there, open(source, "rb") as here:
@@ -248,7 +249,7 @@ def _send_objects(store: Path, place: RemotePlace, done: Transfer) -> list[str]:
     for name, path in missing.items():
         trouble = "is damaged"
         try:
-            sound = file_digest(path) == _digest(name)
+            sound = digest_of(path) == _digest(name)
         except OSError as error:
             sound, trouble = False, f"cannot be read ({error.strerror})"
         if sound:

@@ -3,7 +3,6 @@ a killed hunt goes on where it was."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,4 +80,7 @@ class ScheduleLog:
     def _entries(self, which: str, *values: object) -> list[ScheduleHuntEntry]:
         columns = "id, plan, started, finished, seconds"
         rows = self._store.query(f"SELECT {columns} FROM schedule_hunts {which}", tuple(values))
-        return [ScheduleHuntEntry(row[0], split_run_name(json.loads(row[1]))[0], *row[2:]) for row in rows]
+        plans = [self._store.sound_json(row[1], f"The plan of schedule hunt {row[0]}") for row in rows]
+        return [
+            ScheduleHuntEntry(row[0], split_run_name(plan)[0], *row[2:]) for row, plan in zip(rows, plans, strict=True)
+        ]

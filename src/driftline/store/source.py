@@ -16,6 +16,7 @@ from driftline.core.errors import StoreError
 from driftline.store.migrating import migrate
 from driftline.store.migrations import SCHEMA
 from driftline.store.objects import readable_copy
+from driftline.store.opening import guard, require_own_schema, require_plain_files
 from driftline.store.store import check_version, explained
 
 
@@ -52,10 +53,12 @@ def require_source(path: Path) -> bool:
 def open_source(path: Path, *, migrated: bool = True) -> Iterator[SourceStore]:
     if not (path / "store.db").is_file():
         raise StoreError(f"There is no store in {path}.")
+    require_plain_files(path)
     with contextlib.ExitStack() as stack:
         with explained(path):
             state = _state(path)
             database, unguarded = _database(path, stack)
+            require_own_schema(database, path)
             old = check_version(database, path) < SCHEMA
             if old and migrated:
                 database = _brought_up_to_date(path, database, stack)
@@ -87,6 +90,7 @@ def _brought_up_to_date(path: Path, older: sqlite3.Connection, stack: contextlib
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftline-store-")))
     copy = sqlite3.connect(folder / "store.db", isolation_level=None)
     stack.callback(copy.close)
+    guard(copy)
     older.backup(copy)
     copy.execute("PRAGMA journal_mode=MEMORY")
     migrate(copy, path, lambda: check_version(copy, path))

@@ -16,7 +16,6 @@ import errno
 import hashlib
 import json
 import os
-import re
 import sqlite3
 import tempfile
 import threading
@@ -30,16 +29,19 @@ from typing import Any
 from driftline.core.case import Case, CheckOptions, Deployed, Inputs
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.evidence import Evidence
-from driftline.core.private import open_private, private_folder, refuse_link
-from driftline.core.program import Program
+from driftline.core.private import open_private, own_folder, private_folder, refuse_link
+from driftline.core.program import SCHEDULE, Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
-from driftline.core.text import did_you_mean, to_json
+from driftline.core.text import did_you_mean, first_line, to_json
+from driftline.core.titles import SMALLEST
 from driftline.core.verdict import Fingerprint, Status
 from driftline.core.wire import WireError, decode
 from driftline.store.migrating import migrate
 from driftline.store.migrations import SCHEMA
 from driftline.store.objects import Objects, readable_copy
+from driftline.store.opening import DATABASE_FILES, require_own_schema, require_plain_files
+from driftline.store.rows import DAMAGE, check_bug, check_finding, fingerprint_of, shallow_json
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,9 @@ class Bug:
     first_seen: str
     last_seen: str
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Bug {self.id} ({self.status}): {first_line(self.summary, 120)}>"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -114,14 +119,15 @@ class Store:
         """Open for writing; make it if it is not there."""
         with explained(path):
             private_folder(path)
-            private_folder(path / "objects")
-            for name in ("store.db", "store.db-wal", "store.db-shm", "store.db-journal"):
+            own_folder(path / "objects")
+            for name in DATABASE_FILES:
                 refuse_link(path / name)
             os.close(open_private(path / "store.db"))  # 0600, and what SQLite makes beside it has the same rights
             (path / "store.db").chmod(0o600)
             database = sqlite3.connect(path / "store.db", timeout=60, isolation_level=None, check_same_thread=False)
             try:
                 _write_ahead(database)
+                require_own_schema(database, path)
                 database.execute("PRAGMA synchronous=FULL")
                 migrate(database, path, lambda: check_version(database, path))
             except BaseException:
@@ -139,6 +145,7 @@ class Store:
         if os.access(path, os.W_OK) and os.access(path / "store.db", os.W_OK):
             with contextlib.suppress(StoreError):
                 return Store.create(path)
+        require_plain_files(path)
         with explained(path):
             wal = path / "store.db-wal"
             if not wal.is_file() or not wal.stat().st_size:
@@ -219,8 +226,10 @@ class Store:
         if not row:
             raise StoreError(f"The case {case_id} is not in the store {self.path}.")
         try:
-            return self._case(json.loads(row[0][0]))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            return self._case(shallow_json(row[0][0]))
+        except StoreError:
+            raise
+        except (DriftlineError, *DAMAGE) as error:
             raise StoreError(
                 f"The case {case_id} in the store {self.path} is damaged ({type(error).__name__}: {error}); it"
                 " cannot be replayed."
@@ -238,6 +247,11 @@ class Store:
         return Case(program, samples, targets, CheckOptions.from_json(body["options"]), deployed)
 
     def _require_data(self, program: Program) -> None:
+        if program.form in _TEXTS and program.path.stat().st_size > MOST_TEXT:
+            raise StoreError(
+                f"The program of a case in the store {self.path} has more than {MOST_TEXT >> 20} MiB of text, and is"
+                " not read."
+            )
         with explained(self.path):
             for name in program.data:
                 self._objects.existing_data(program.path, name)
@@ -294,11 +308,18 @@ class Store:
 
     def note_sighting(self, bug_id: str, finding: Finding, facts: dict[str, Any]) -> None:
         """Keep with a finding what is now known of its smallest program: causes are held against that."""
+        self._note(bug_id, finding, "sighting", facts)
+
+    def note_smallest(self, bug_id: str, finding: Finding, form: dict[str, Any]) -> None:
+        """Keep with a finding the smallest program that fails: its case, and what a title says of it."""
+        self._note(bug_id, finding, SMALLEST, form)
+
+    def _note(self, bug_id: str, finding: Finding, key: str, value: dict[str, Any]) -> None:
         with self.transaction() as database:
             database.execute(
-                "UPDATE findings SET verdict = json_set(verdict, '$.sighting', json(?))"
+                "UPDATE findings SET verdict = json_set(verdict, ?, json(?))"
                 " WHERE bug = ? AND case_id = ? AND target = ?",
-                (to_json(facts), bug_id, finding.case_id, finding.target),
+                (f"$.{key}", to_json(value), bug_id, finding.case_id, finding.target),
             )
 
     def bugs(self) -> list[Bug]:
@@ -317,7 +338,7 @@ class Store:
     def _bug(self, row: tuple[str, ...]) -> Bug:
         try:
             return _bug(row)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except DAMAGE as error:
             raise StoreError(
                 f"The bug {str(row[0])[:80]!r} in the store {self.path} is damaged ({type(error).__name__}: {error});"
                 " it cannot be shown."
@@ -331,7 +352,7 @@ class Store:
     def sound_json(self, text: str, what: str, kind: Any = None) -> Any:
         """What a row holds, as a value of a kind where one is given; nothing, and a gap, when it is damaged."""
         try:
-            held = json.loads(text)
+            held = shallow_json(text)
             return held if kind is None else decode(kind, held)
         except (ValueError, TypeError, RecursionError, WireError) as error:
             self.note_gap(f"{what} in the store {self.path} is damaged ({error}); it is left out.")
@@ -357,7 +378,7 @@ class Store:
         rows = self.query(
             "SELECT case_id, target, verdict, execution, created FROM findings WHERE bug = ? ORDER BY id", (bug.id,)
         )
-        findings = tuple(finding for row in rows if (finding := self._finding(bug.id, row)))
+        findings = tuple(finding for row in rows if (finding := self.sound_finding(bug.id, row)))
         if not findings:
             raise StoreError(f"The bug {bug.id} in the store {self.path} is damaged: no finding of it can be read.")
         return replace(bug, findings=findings)
@@ -374,9 +395,15 @@ class Store:
             passed.add(name)
         return ""
 
-    def _finding(self, bug: str, row: tuple[str, ...]) -> Finding | None:
+    def sound_finding(self, bug: str, row: Sequence[str]) -> Finding | None:
+        """A finding from its row (case, target, verdict, execution, moment); None, and a gap, when it is damaged."""
         verdict, execution = (self.sound_json(text, f"A finding of {bug}") for text in row[2:4])
-        if not isinstance(verdict, dict) or not isinstance(execution, dict):
+        if verdict is None or execution is None:
+            return None
+        try:
+            check_finding(verdict, execution)
+        except ValueError as error:
+            self.note_gap(f"A finding of {bug} in the store {self.path} is damaged ({error}); it is left out.")
             return None
         return Finding(row[0], row[1], verdict, execution, row[4])
 
@@ -392,8 +419,26 @@ class Store:
     # -- plumbing ----------------------------------------------------------------------------------------------------
 
     def query(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        """The rows that answer a question. A row with bytes in the place of text or numbers is damaged: a gap."""
         with explained(self.path), self._writing:
+            try:
+                rows = self._database.execute(sql, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                if "decode" not in str(error):
+                    raise
+                rows = self._undecoded(sql, parameters)
+        sound = [row for row in rows if bytes not in map(type, row)]
+        if len(sound) < len(rows):
+            self.note_gap(f"{len(rows) - len(sound)} rows in the store {self.path} are damaged (bytes); left out.")
+        return sound
+
+    def _undecoded(self, sql: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """The rows once more, with what is no text in them as signs for that: one row must not hide the others."""
+        self._database.text_factory = lambda held: held.decode("utf-8", "replace")
+        try:
             return self._database.execute(sql, parameters).fetchall()
+        finally:
+            self._database.text_factory = str
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -408,18 +453,14 @@ class Store:
                 raise
 
 
+MOST_TEXT = 64 << 20  # bytes of a program that is text; such programs are read whole, by the main process too
+_TEXTS = ("source", SCHEDULE)
 BUG_COLUMNS = "id, fingerprint, status, summary, first_seen, last_seen"
 
 
-_ID = re.compile(r"[\w.:@+=-]{1,200}", re.ASCII)
-
-
 def _bug(row: tuple[str, ...]) -> Bug:
-    if not all(isinstance(value, str) for value in row):
-        raise TypeError("something is missing")
-    if not _ID.fullmatch(row[0]):
-        raise ValueError("not a name of a bug")
-    return Bug(row[0], Fingerprint(**json.loads(row[1])), Status(row[2]), row[3], row[4], row[5])
+    check_bug(row)
+    return Bug(row[0], fingerprint_of(row[1]), Status(row[2]), row[3], row[4], row[5])
 
 
 def case_name(body: str) -> str:
@@ -446,6 +487,7 @@ def _opened(database: Path, path: Path, how: str) -> sqlite3.Connection:
     address = f"{database.resolve().as_uri()}?{how}"
     opened = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     try:
+        require_own_schema(opened, path)
         check_version(opened, path)
         opened.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
     except BaseException:

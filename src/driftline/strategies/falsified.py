@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from driftline.api import shared_checker
-from driftline.campaign.failing import find_failing
-from driftline.campaign.reduction import reduce_failing
+from driftline.campaign.explain.failing import find_failing
+from driftline.campaign.explain.reduction import reduce_failing
 from driftline.checking.result import CheckResult
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driftline.api import open_live, shared_checker
+from driftline.api import shared_checker
+from driftline.checking.live_program import open_live
 from driftline.checking.result import CheckResult
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
@@ -33,7 +34,7 @@ def failure_text(result: CheckResult) -> str:
         lines.append(f"{row.target} {row.execution.version}: {row.verdict.kind}")
         lines.append(f"  {row.verdict.reason}")
         if row.blame:
-            lines.append(f"  to blame: {row.blame}, before the compiler")
+            lines.append(f"  to blame: {row.blame}, not the compiler")
         lines.append(f"  {'flaky' if row.flaky else 'confirmed'}: failed in {failed} of {runs} runs")
         if bug := result.bugs.get(row.target):
             lines.append(f"  replay: {replay_command(bug.id, result.store)}")

@@ -348,7 +348,7 @@ def _expanded(names: Sequence[Any]) -> list[Target]:
 
 def _unavailable(target: Target) -> str:
     """Why a target cannot be used here."""
-    from driftline.campaign.session import require_target
+    from driftline.campaign.check.session import require_target
     from driftline.core.errors import BackendUnavailable
 
     def why(target: Target) -> str:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS
-from driftline.campaign.ablation import ablate_failing
-from driftline.campaign.bisection import ReleaseWish, bisect_failing, keep_bisection
-from driftline.campaign.exporting import subject_of
-from driftline.campaign.failing import Failing, find_failing
-from driftline.campaign.reduction import reduce_failing
-from driftline.campaign.session import check_program
-from driftline.campaign.stored import case_to_run
+from driftline.campaign.check.session import check_program
+from driftline.campaign.check.stored import case_to_run
+from driftline.campaign.explain.ablation import ablate_failing
+from driftline.campaign.explain.bisection import ReleaseWish, bisect_failing, keep_bisection
+from driftline.campaign.explain.exporting import subject_of
+from driftline.campaign.explain.failing import Failing, find_failing
+from driftline.campaign.explain.reduction import reduce_failing
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_program
 from driftline.core.case import CheckOptions
@@ -27,6 +27,7 @@ from driftline.report.annotated import causes_of
 from driftline.report.export.issue import issue_text
 from driftline.report.export.script import export_script
 from driftline.report.formats import write
+from driftline.report.words import ended_words
 from driftline.store import Store
 from driftline.store.reductions import Reductions
 from driftline.tour.cases import CASES, TourCase
@@ -154,7 +155,8 @@ def _shrink(tour: Tour) -> Shown:
         raise CannotShow(str(error)) from error
     was, now = body["before"], body["after"]
     facts = {"before": was["operators"], "after": now["operators"], "ended": body["ended"], "queries": body["queries"]}
-    line = f"From {was['operators']} operators to {now['operators']}, in {body['queries']} trials ({body['ended']})."
+    ended = ended_words(body["ended"])
+    line = f"From {was['operators']} operators to {now['operators']}, in {body['queries']} trials ({ended})."
     text = body["program"]["text"].strip().splitlines()
     inputs = [f"{one['name']} = {one['values']}" for one in body["inputs"] if one["values"] is not None]
     return Shown((line, *(f"Inputs: {'; '.join(inputs)}" for _ in inputs[:1])), facts, "\n".join(text[:_SHOWN]))

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from driftline.api import CheckSettings, check_with
-from driftline.campaign.authoring import GENERATOR as LLM
-from driftline.campaign.authoring import Author
-from driftline.campaign.crew import Crew, LocalCrew
-from driftline.campaign.diagnosis import unreported
-from driftline.campaign.explanations import explain_bugs
-from driftline.campaign.foremen import Foremen
-from driftline.campaign.hunt import Hunter, HuntResult, NothingHunted
-from driftline.campaign.plan import HuntPlan, ModelPlan, last_model, new_plan, resumed_plan
-from driftline.campaign.varied import check_settings_way, vary_settings
-from driftline.campaign.watching import (
+from driftline.api import CheckRun
+from driftline.campaign.authoring.author import GENERATOR as LLM
+from driftline.campaign.authoring.author import Author
+from driftline.campaign.check.layering import look_inside
+from driftline.campaign.check.settings import CheckKeywords, CheckSettings
+from driftline.campaign.explain.diagnosis import unreported
+from driftline.campaign.explain.explanations import explain_bugs
+from driftline.campaign.hunt.crew import Crew, LocalCrew
+from driftline.campaign.hunt.foremen import Foremen
+from driftline.campaign.hunt.hunter import Hunter, NothingHunted
+from driftline.campaign.hunt.plan import HuntPlan, ModelPlan, last_model, new_plan, resumed_plan
+from driftline.campaign.hunt.result import HuntResult
+from driftline.campaign.hunt.varied import check_settings_way, vary_settings
+from driftline.campaign.hunt.watching import (
     WatchResult,
     release_of,
     replay_all,
@@ -31,8 +34,10 @@ from driftline.checking.checker import Checker, Skipped
 from driftline.checking.result import CheckResult, ReplayAnswer
 from driftline.cluster.joined import ClusterAddress, cluster_crew
 from driftline.core.case import CheckOptions
+from driftline.core.closing import closing_step
 from driftline.core.config import default_store
 from driftline.core.errors import DriftlineError
+from driftline.core.program import Program
 from driftline.core.target import Target, parse_targets
 from driftline.events import Listener, ignore, says
 from driftline.execute import sandbox
@@ -40,7 +45,7 @@ from driftline.execute.pool import Pool
 from driftline.inputs.foreign.specs import parse_specs
 from driftline.instabilities.frameworks import DEFAULT_FRAMEWORKS, parse_frameworks
 from driftline.instabilities.run import SOLVING, RunPlan, RunResult, run_models
-from driftline.llm.allowance import Allowance
+from driftline.llm.allowance import Allowance, stored_allowance
 from driftline.llm.client import ChatClient
 from driftline.llm.model import RecordedModel
 from driftline.llm.settings import llm_settings
@@ -74,30 +79,35 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
     """A store with everything that can be done to it. `driftline.open` makes one. Not for several threads."""
 
     def check(
-        self, program: Any, example: Any = None, *, listener: Listener = ignore, **settings: Unpack[CheckSettings]
+        self,
+        program: Any,
+        example: Any = None,
+        *,
+        asked: CheckSettings | None = None,
+        require: Callable[[Program], None] = lambda program: None,
+        listener: Listener = ignore,
+        **settings: Unpack[CheckKeywords],
     ) -> CheckResult:
         """Run a program on many compilers and say which of them is wrong; failures go into the store.
 
         It takes what `driftline.check` takes: a live torch model with example inputs, an ONNX model, or the name of a
-        program; `targets`, `inputs`, `samples`, `dims`, `shapes`, `grad`, `seed`, `timeout`, `signed_zero`, `lift`,
-        `oracle`, `accept`, `stress`, `across`, `pairwise`. Workers stay warm between calls.
+        program, with the fields of `CheckSettings` as keywords, or such a value as `asked`. `require` is called with
+        the program that is to run, and may refuse it by raising. Workers stay warm between calls.
         """
-        return check_with(
-            self._warm(),
-            self._store,
-            program,
-            example,
-            plugins=self._plugins,
-            listener=listener,
-            library=self._library,
-            **settings,
-        )
+        asked = asked or CheckSettings(**settings)
+        run = CheckRun(self._warm(), self._store, asked, self._plugins, self._library, listener, require)
+        return run.check(program, example)
+
+    def look_inside(self, result: CheckResult, *, taps: str = "auto", listener: Listener = ignore) -> list[Any]:
+        """Show the error of a check layer by layer: a body for each target that ran, as docs/json.md describes it."""
+        return look_inside(self._warm(), self._store, result, taps=taps, listener=listener)
 
     def hunt(
         self,
         *,
         seconds: float | None = None,
         programs: int = 0,
+        least: int = 0,
         targets: Sequence[str] | None = None,
         generators: Sequence[str] | None = None,
         inputs: Sequence[str] = HuntPlan.inputs,
@@ -119,7 +129,8 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
     ) -> HuntResult:
         """Make programs, run them on the compilers, and keep every bug once.
 
-        It ends after `seconds` (ten minutes unless told otherwise) or after `programs` for each target. `resume` goes
+        It ends after `seconds` (ten minutes unless told otherwise) or after `programs` for each target; with `least`
+        it takes up to twice as long, until so many programs of each target were judged. `resume` goes
         on with the last hunt that was interrupted, or with that of `number`, with what was asked for then; a longer
         time may be given. `diagnose` explains every new bug afterwards. `accept` is arithmetic that is no finding, as
         for `check`: "reduced-precision" is all of it. `shard` is one of several parts of a hunt, such as "3/8": no
@@ -130,7 +141,7 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         `cluster` is where programs are run and examined: "ray://HOST:10001", "HOST:6379" or "auto" of a Ray cluster, or
         "local:2" for two nodes on this machine. Programs, turns and bugs are those of a hunt without it.
 
-        The generator `llm` asks the language model that the environment names, or `llm` (what driftline.toml has below
+        The generator `llm` asks the language model that the environment names, or `llm` (what settings files have below
         [llm]), for at most `llm_tokens` (200,000 unless told otherwise) and `llm_cost`; with `llm_replay` it takes its
         answers from the store alone.
         """
@@ -160,6 +171,7 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
                 plugins=self._plugins,
                 accept=accept,
                 shard=shard,
+                least=least,
             )
             skipped += others
         joining = ClusterAddress.parse(cluster) if cluster else None
@@ -181,7 +193,12 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
             result = hunter.run(going, skipped, spent=spent)
         if diagnose:
             worth = unreported(result.new, result.bugs)
-            result.explained = explain_bugs(self._warm(), self._store, worth, library=self._library, listener=listener)
+            said = "explaining what was found"
+            with closing_step(result.failed_steps, said, "driftline diagnose explains one bug at a time"):
+                result.explained = explain_bugs(
+                    self._warm(), self._store, worth, library=self._library, listener=listener
+                )
+            result.failed_steps += result.explained.failed_steps
             for bug in result.explained.met.values():
                 result.add(bug, new=bug.id in result.explained.new)
         return result
@@ -258,7 +275,7 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         if told:
             settings = told.settings(settings)
         if told and tokens is None and cost is None:
-            allowance = Allowance(told.tokens, told.cost)
+            allowance = stored_allowance(told.tokens, told.cost)
         else:
             allowance = Allowance.of(settings, tokens, cost)
         client = None

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack
 
-from driftline.campaign import replay as replaying
-from driftline.campaign.ablation import Ablated, ablate_failing
-from driftline.campaign.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
-from driftline.campaign.diagnosis import Diagnosis, diagnose_failing
-from driftline.campaign.failing import Failing, find_failing, require_wrong
-from driftline.campaign.localization import Localized, localize_failing
-from driftline.campaign.reduction import Reduced, reduce_failing
-from driftline.campaign.session import check_strategy
+from driftline.campaign.check.session import check_strategy
+from driftline.campaign.explain import replay as replaying
+from driftline.campaign.explain.ablation import Ablated, ablate_failing
+from driftline.campaign.explain.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
+from driftline.campaign.explain.diagnosis import Diagnosis, diagnose_failing
+from driftline.campaign.explain.explanations import ExplainedBugs, explain_bugs
+from driftline.campaign.explain.failing import Failing, find_failing, require_wrong
+from driftline.campaign.explain.localization import Localized, localize_failing
+from driftline.campaign.explain.reduction import Reduced, reduce_failing
 from driftline.checking.checker import TargetResult
 from driftline.checking.result import Replay
 from driftline.core.case import CheckOptions
@@ -54,6 +55,10 @@ class ExplainingBench(OpenBench):
     def replay_case(self, case: str, *, target: str | None = None) -> TargetResult:
         """Run a stored case by itself, whether or not a bug is known by it."""
         return replaying.replay_case(self._store, case, self._warm(), Target.parse(target) if target else None)
+
+    def explain(self, bugs: Sequence[str], *, listener: Listener = ignore) -> ExplainedBugs:
+        """Explain several bugs, one after the other, as `diagnose` does."""
+        return explain_bugs(self._warm(), self._store, bugs, library=self._library, listener=listener)
 
     def failing(self, subject: str, *, listener: Listener = ignore, **settings: Unpack[FailingSettings]) -> Failing:
         """A failure to explain: a bug or a case of the store, or a program, which is checked first and must fail.

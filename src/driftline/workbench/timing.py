@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from driftline.campaign.session import choose_targets, require_target
+from driftline.campaign.check.session import choose_targets, require_target
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
 from driftline.core.case import Case, CheckOptions

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from driftline.campaign import solving
-from driftline.campaign.session import maker_of
-from driftline.campaign.solving import solve_inputs, symbolic_samples
+from driftline.campaign.check import solving
+from driftline.campaign.check.session import maker_of
+from driftline.campaign.check.solving import solve_inputs, symbolic_samples
 from driftline.checking.open import open_program
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError

@@ -29,7 +29,7 @@ from driftline.diagnose.reduce.search import CandidateAnswer, Search
 from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.trials import Trials
 from driftline.programs.convert import accepts_directly, find_converter
-from driftline.programs.onnx_file import load_structure
+from driftline.programs.onnx.file import load_structure
 
 LARGEST_CONSTANT = 4096  # elements; larger ones are inputs of a torch program that is written as text
 

@@ -39,44 +39,52 @@ def dtype_replaced(value: Any, old: str, new: str) -> Any:
 
 
 def bare(value: dict[str, Any]) -> dict[str, Any]:
-    """Without all that can be left out at once."""
+    """Return the attributes without any of those that can be removed."""
     return {key: item for key, item in value.items() if not _may_go(key, item)}
 
 
 def fewer(value: Any) -> Iterator[Any]:
-    """Attributes with something left out, or with one number made plainer. References to inputs stay."""
-    if isinstance(value, dict):
-        if "$" in value:
-            return
-        for key, item in value.items():
-            if key.startswith("$") or key in _DTYPE_KEYS:
-                continue
-            if _may_go(key, item):
-                yield {other: v for other, v in value.items() if other != key}
-            for plainer in fewer(item):
-                yield {**value, key: plainer}
-    elif isinstance(value, list):
-        if value and not refers(value[-1]):
-            yield value[:-1]
-        for at, item in enumerate(value):
-            for plainer in fewer(item):
-                yield [*value[:at], plainer, *value[at + 1 :]]
-    elif isinstance(value, bool):
-        if value:
-            yield False
-    elif isinstance(value, int):
-        yield from (n for n in (0, 1, 2, value // 2) if abs(n) < abs(value))
-    elif isinstance(value, float):
-        yield from (f for f in (0.0, 1.0, float(round(value)), round(value, 1)) if f != value)
+    """Yield the attributes with one entry removed, or with one number made simpler. References to inputs stay."""
+    match value:
+        case dict():
+            yield from _fewer_keys(value)
+        case list():
+            yield from _fewer_items(value)
+        case bool():
+            yield from ([False] if value else [])
+        case int():
+            yield from (n for n in (0, 1, 2, value // 2) if abs(n) < abs(value))
+        case float():
+            yield from (f for f in (0.0, 1.0, float(round(value)), round(value, 1)) if f != value)
+
+
+def _fewer_keys(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "$" in value:  # a reference to an input
+        return
+    for key, item in value.items():
+        if key.startswith("$") or key in _DTYPE_KEYS:
+            continue
+        if _may_go(key, item):
+            yield {other: v for other, v in value.items() if other != key}
+        for plainer in fewer(item):
+            yield {**value, key: plainer}
+
+
+def _fewer_items(value: list[Any]) -> Iterator[list[Any]]:
+    if value and not refers(value[-1]):
+        yield value[:-1]
+    for at, item in enumerate(value):
+        for plainer in fewer(item):
+            yield [*value[:at], plainer, *value[at + 1 :]]
 
 
 def _may_go(key: str, item: Any) -> bool:
-    """A single letter only says what the value is; a dtype is another step's concern."""
+    """True if an attribute can be removed. Single letters only name the kind of a value; dtypes have their own pass."""
     return len(key) > 1 and not key.startswith("$") and key not in _DTYPE_KEYS and not refers(item)
 
 
 def refers(value: Any) -> bool:
-    """Does an attribute hold a reference to an input?"""
+    """True if an attribute holds a reference to an input."""
     if isinstance(value, dict):
         return "$" in value or any(refers(item) for item in value.values())
     return isinstance(value, (list, tuple)) and any(refers(item) for item in value)

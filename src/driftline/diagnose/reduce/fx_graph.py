@@ -299,6 +299,8 @@ def write_torch(graph: ProgramGraph, values: Values) -> tuple[str, list[str]]:
     text = program_text(made, inputs, owned)
     if "nan" in text or "inf" in text:
         text = text.replace("\n\n\n", '\n\ninf, nan = float("inf"), float("nan")\n\n\n', 1)
+    if literals.needs_numpy and not literals.packed:
+        text = f"import numpy as np\n{text}"
     if literals.packed:
         text = "import base64\nimport zlib\n\nimport numpy as np\n" + text.replace("\n\n\n", f"\n\n\n{UNPACK}\n\n", 1)
     return text, list(inputs)

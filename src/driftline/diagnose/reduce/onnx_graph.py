@@ -19,7 +19,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from driftline.core.tensors import DTYPES, Array
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType
 from driftline.diagnose.reduce.values import Numbered, Values, roughness
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 
 _KINDS = {
     AttributeProto.INT: "i", AttributeProto.FLOAT: "f", AttributeProto.STRING: "s",

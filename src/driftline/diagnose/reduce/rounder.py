@@ -18,6 +18,8 @@ from driftline.core.tensors import Array
 from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf
 from driftline.diagnose.reduce.leaves import ArrayChange, changed, with_leaf
 from driftline.diagnose.reduce.values import Values
+from driftline.programs.literals import READ_AT_ONCE
+from driftline.programs.number_formulas import formulas
 
 ELEMENTWISE = 24  # larger arrays are not looked at element by element
 WAYS = 128  # ways to round all inputs; where there are more, one input after the other
@@ -100,6 +102,14 @@ def _one_digit(array: Array) -> Array:
     return np.round(wide, 1).astype(array.dtype)
 
 
+def _drawn(array: Array) -> Array:
+    """Numbers that a short formula draws from a seed, in place of many that no formula gives."""
+    known = [formula for formula in formulas(array.dtype.name) if formula.seeded]
+    if array.size <= READ_AT_ONCE or not known:
+        return array
+    return known[-1].array(array.shape, array.dtype.name)
+
+
 ROUNDER: tuple[Callable[[Array], Array], ...] = (
     np.zeros_like,
     np.ones_like,
@@ -107,4 +117,5 @@ ROUNDER: tuple[Callable[[Array], Array], ...] = (
     lambda array: np.broadcast_to(array.reshape(-1)[:1], (array.size,)).reshape(array.shape) if array.size else array,
     _rounded,
     _one_digit,
+    _drawn,
 )

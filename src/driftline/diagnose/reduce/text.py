@@ -173,26 +173,28 @@ def _factory(tree: ast.Module, entry: str) -> ast.FunctionDef | None:
 
 
 def _choices(node: ast.AST) -> list[ast.expr]:
-    """What may stand in place of an expression."""
-    if isinstance(node, ast.Call):
-        given = [a for a in node.args if not isinstance(a, ast.Starred)] + [k.value for k in node.keywords]
-        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, (ast.Call, ast.BinOp, ast.Subscript)):
-            given.append(node.func.value)
-        fewer = [ast.Call(node.func, node.args, [k for k in node.keywords if k is not left]) for left in node.keywords]
-        return [*given, *fewer, *([ast.Call(node.func, node.args[:-1], node.keywords)] if len(node.args) > 1 else [])]
-    if isinstance(node, ast.BinOp):
-        return [node.left, node.right]
-    if isinstance(node, ast.UnaryOp):
-        return [node.operand]
-    if isinstance(node, ast.Compare):
-        return [node.left]
-    if isinstance(node, ast.Subscript):
-        return [node.value]
-    if isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) > 1:
-        return [type(node)([e for e in node.elts if e is not left], node.ctx) for left in node.elts]
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-        return [ast.Constant(v) for v in (0, 1, 2) if v < abs(node.value)]
+    """List the smaller expressions that can replace an expression."""
+    match node:
+        case ast.Call():
+            return _smaller_calls(node)
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.UnaryOp(operand=part) | ast.Compare(left=part) | ast.Subscript(value=part):
+            return [part]
+        case ast.Tuple(elts=elements) | ast.List(elts=elements) if len(elements) > 1:
+            return [type(node)([e for e in elements if e is not left], node.ctx) for left in elements]
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return [ast.Constant(v) for v in (0, 1, 2) if v < abs(number)]
     return []
+
+
+def _smaller_calls(node: ast.Call) -> list[ast.expr]:
+    """List the arguments of a call, the value whose method is called, and the call with one argument fewer."""
+    given = [a for a in node.args if not isinstance(a, ast.Starred)] + [k.value for k in node.keywords]
+    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, (ast.Call, ast.BinOp, ast.Subscript)):
+        given.append(node.func.value)
+    fewer = [ast.Call(node.func, node.args, [k for k in node.keywords if k is not left]) for left in node.keywords]
+    return [*given, *fewer, *([ast.Call(node.func, node.args[:-1], node.keywords)] if len(node.args) > 1 else [])]
 
 
 class _Replace(ast.NodeTransformer):

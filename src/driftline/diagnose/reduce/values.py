@@ -12,6 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from driftline.core.tensors import Array, load_tensors, save_tensors
+from driftline.programs.literals import READ_AT_ONCE
+from driftline.programs.number_formulas import formula_of
+
+_FORMULA = 8  # the roughness of an array that a formula gives
 
 Numbered = dict[int, Array]  # arrays by the number of their value
 
@@ -40,10 +44,14 @@ class Values:
 def roughness(arrays: Sequence[Array]) -> int:
     """How far numbers are from round ones: nothing for 0 and 1, little for small integers, more for each digit.
 
-    Larger arrays are judged by a part of their elements: no reader looks at them one by one.
+    Larger arrays are judged by a part of their elements: no reader looks at them one by one. Where a short formula
+    gives them, that is read in their place.
     """
     total = 0
     for array in arrays:
+        if array.size > READ_AT_ONCE and array.any() and formula_of(array):
+            total += _FORMULA
+            continue
         for value in np.asarray(array).ravel()[:64].tolist():
             total += _digits(value)
     return total

@@ -7,7 +7,7 @@ it, all at the top of the file. That is a factory written flat, and is folded in
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from driftline.generate.authored.names import NO_MODEL, Unusable
 
@@ -43,68 +43,79 @@ def with_inputs(text: str, inputs: Sequence[str], *, evaluating: bool, head: str
 
 
 def _folded(body: Sequence[ast.stmt]) -> str:
-    """Definitions stay at the top; what is done there goes into the factory, without calls of the model itself."""
-    classes = [node for node in body if isinstance(node, ast.ClassDef) and _is_module(node)]
-    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
-    stay = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom, *_FUNCTIONS)) or _is_constant(node)]
-    steps = [node for node in body if node not in stay]
-    assigned = [target.id for node in body if isinstance(node, ast.Assign) for target in _targets(node)]
-    makers = {node.name for node in classes}
-    instances = [
-        target.id
-        for node in steps
-        if isinstance(node, ast.Assign) and _calls(node.value) in makers
-        for target in _targets(node)
-    ]
-    callable_names = {*instances, *(node.name for node in functions)}
-    calls = [node for node in steps if _call_of(node, callable_names)]
-    if instances:
-        model, parameters = instances[-1], _parameters(classes, _class_of(steps, instances[-1]))
-    elif classes:
-        model, parameters = f"{classes[-1].name}()", _parameters(classes, classes[-1].name)
-    elif functions:
-        called = [found.func.id for node in calls if (found := _call_of(node, callable_names))]  # type: ignore[attr-defined]
-        chosen = next((node for node in functions if node.name in called), None) or next(
-            (node for node in functions if node.name in _LIKELY), functions[-1]
-        )
-        model, parameters = chosen.name, _arguments(chosen)
-    else:
-        raise Unusable(NO_MODEL, "there is no class Model and no function that could be compiled")
-    others = [node for node in steps if node not in calls]
-    made_there = [target.id for node in others if isinstance(node, ast.Assign) for target in _targets(node)]
-    made_there = [name for name in dict.fromkeys(made_there) if name not in instances]
-    inputs = _inputs(calls, callable_names, model, parameters, assigned, made_there)
+    """Move the statements at the top of a file into a factory, without the calls of the model itself."""
+    flat = _FlatFile(body)
+    model, parameters = flat.find_model()
+    inputs = flat.find_inputs(model, parameters)
     made = ast.FunctionDef(
         name=FACTORY,
         args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
         body=[
-            *(node for node in steps if node not in calls and not isinstance(node, ast.Expr)),
+            *(node for node in flat.others if not isinstance(node, ast.Expr)),
             ast.parse(f"return {model}, ({', '.join(inputs)}{',' * (len(inputs) == 1)})").body[0],
         ],
         decorator_list=[],
     )
-    return _written([*stay, made])
+    return _written([*flat.definitions, made])
 
 
-def _inputs(
-    calls: Sequence[ast.stmt],
-    callable_names: set[str],
-    model: str,
-    parameters: Sequence[str],
-    assigned: Sequence[str],
-    made_there: Sequence[str],
-) -> list[str]:
-    """What the model is called with: as it is called in the text, what has the names of its parameters, or what else is
-    made in the text, where that is as many."""
-    for node in calls:
-        found = _call_of(node, callable_names)
-        if found and isinstance(found.func, ast.Name) and found.func.id == model and not found.keywords:
-            return [ast.unparse(argument) for argument in found.args]
-    if parameters and all(name in assigned for name in parameters):
-        return list(parameters)
-    if parameters and len(parameters) == len(made_there):
-        return list(made_there)
-    raise Unusable(NO_MODEL, f"there are no example inputs for {model}({', '.join(parameters)})")
+class _FlatFile:
+    """The statements of a file that makes a model, its inputs and a call at the top, sorted by purpose."""
+
+    def __init__(self, body: Sequence[ast.stmt]) -> None:
+        self._body = body
+        self._classes = [node for node in body if isinstance(node, ast.ClassDef) and _is_module(node)]
+        self._functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+        kinds = (ast.Import, ast.ImportFrom, *_FUNCTIONS)
+        self.definitions = [node for node in body if isinstance(node, kinds) or _is_constant(node)]
+        self._steps = [node for node in body if node not in self.definitions]
+        self._instances = self._find_instances()
+        self._callable_names = {*self._instances, *(node.name for node in self._functions)}
+        self._calls = [node for node in self._steps if _call_of(node, self._callable_names)]
+        self.others = [node for node in self._steps if node not in self._calls]
+
+    def _find_instances(self) -> list[str]:
+        """List the variables that hold instances of the file's modules."""
+        classes = {node.name for node in self._classes}
+        assignments = [node for node in self._steps if isinstance(node, ast.Assign)]
+        return [name for node in assignments if _calls(node.value) in classes for name in _assigned([node])]
+
+    def find_model(self) -> tuple[str, list[str]]:
+        """Return the expression that makes the model, and the names of the model's parameters."""
+        if self._instances:
+            name = self._instances[-1]
+            return name, _parameters(self._classes, _class_of(self._steps, name))
+        if self._classes:
+            name = self._classes[-1].name
+            return f"{name}()", _parameters(self._classes, name)
+        if self._functions:
+            function = self._find_function()
+            return function.name, _arguments(function)
+        raise Unusable(NO_MODEL, "there is no class Model and no function that could be compiled")
+
+    def _find_function(self) -> ast.FunctionDef:
+        """Return the first function that is called, else one with a usual name, else the last."""
+        found = (_call_of(node, self._callable_names) for node in self._calls)
+        called = {call.func.id for call in found if call and isinstance(call.func, ast.Name)}
+        for names in (called, _LIKELY):
+            for function in self._functions:
+                if function.name in names:
+                    return function
+        return self._functions[-1]
+
+    def find_inputs(self, model: str, parameters: Sequence[str]) -> list[str]:
+        """Return the arguments of the first call of the model, else the variables with the names of its parameters,
+        else all variables that the file makes if they are as many as the parameters."""
+        for node in self._calls:
+            found = _call_of(node, self._callable_names)
+            if found and isinstance(found.func, ast.Name) and found.func.id == model and not found.keywords:
+                return [ast.unparse(argument) for argument in found.args]
+        if parameters and set(parameters) <= set(_assigned(self._body)):
+            return list(parameters)
+        variables = [name for name in dict.fromkeys(_assigned(self.others)) if name not in self._instances]
+        if parameters and len(parameters) == len(variables):
+            return variables
+        raise Unusable(NO_MODEL, f"there are no example inputs for {model}({', '.join(parameters)})")
 
 
 def _written(body: Sequence[ast.stmt]) -> str:
@@ -135,8 +146,10 @@ def _is_constant(node: ast.stmt) -> bool:
     return True
 
 
-def _targets(node: ast.Assign) -> list[ast.Name]:
-    return [target for target in node.targets if isinstance(target, ast.Name)]
+def _assigned(body: Iterable[ast.stmt]) -> list[str]:
+    """List the names that the assignments among these statements give values to."""
+    targets = (target for node in body if isinstance(node, ast.Assign) for target in node.targets)
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def _calls(value: ast.expr) -> str:
@@ -159,7 +172,7 @@ def _call_of(node: ast.stmt, callable_names: set[str]) -> ast.Call | None:
 
 
 def _class_of(steps: Sequence[ast.stmt], instance: str) -> str:
-    made = [node for node in steps if isinstance(node, ast.Assign) and instance in {t.id for t in _targets(node)}]
+    made = [node for node in steps if isinstance(node, ast.Assign) and instance in _assigned([node])]
     return _calls(made[-1].value) if made else ""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from driftline.generate.authored.names import FORBIDDEN_CALL, FORBIDDEN_IMPORT, NOT_PYTHON, Unusable
 
 LONGEST = 40_000  # characters
+DEEPEST = 500  # nested expressions; Python's own limit depends on how deep the stack of the caller is
 _IMPORTS = (
     "math", "typing", "typing_extensions", "collections", "functools", "itertools", "operator", "numpy",
     "copy", "dataclasses", "enum", "numbers", "warnings", "random", "__future__", "abc", "string", "cmath", "fractions",
@@ -55,10 +56,21 @@ def screened(text: str, form: str) -> ast.Module:
         raise Unusable(NOT_PYTHON, f"{type(error).__name__}: {error}") from error
     if not tree.body:
         raise Unusable(NOT_PYTHON, "there is no program in the answer")
+    if _depth(tree) > DEEPEST:
+        raise Unusable(NOT_PYTHON, f"expressions are nested more than {DEEPEST} deep")
     imported = _imported(tree)
     for node in ast.walk(tree):
         _look_at(node, imported, form)
     return tree
+
+
+def _depth(tree: ast.Module) -> int:
+    """Return how deep the nodes of the tree are nested."""
+    depth, level = 0, [*ast.iter_child_nodes(tree)]
+    while level:
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth
 
 
 def _imported(tree: ast.Module) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from driftline.core.task import Context
 from driftline.core.tensors import save_tensors
 from driftline.core.text import did_you_mean
 from driftline.inputs.symbolic.answers import UNKNOWN, Clock, SolverAnswer, SolverOutcome, confirms
+from driftline.inputs.symbolic.aten_rules import RULES
 from driftline.inputs.symbolic.cached import read_answers, write_answers
 from driftline.inputs.symbolic.formats import parse_format
 from driftline.inputs.symbolic.goals import Goal, GoalKind, Query, parse_goals
@@ -71,9 +72,9 @@ class SliceSearch:
         self._traced, self._request, self._say = traced, request, say
         self._steps, self._only_direct = steps, direct
         self._values = values_of(traced, list(traced.example.values()))
-        self._short = Slicer(traced, self._values, short=True)
-        self._plain = Slicer(traced, self._values)
-        self._tied = Slicer(traced, self._values, tied=True)
+        self._short = Slicer(traced, self._values, RULES, short=True)
+        self._plain = Slicer(traced, self._values, RULES)
+        self._tied = Slicer(traced, self._values, RULES, tied=True)
         self._lifter = Lifter(traced, request.case.seed)
         self._answers = _Cache(request.cache)
         self._left = clock(request.budget)

@@ -78,8 +78,16 @@ class Slicer:
     """Makes slices of one program; elements that were followed before are known."""
 
     def __init__(
-        self, traced: TracedProgram, values: Mapping[Any, Any], *, tied: bool = False, short: bool = False
+        self,
+        traced: TracedProgram,
+        values: Mapping[Any, Any],
+        rules: Mapping[str, ElementRule],
+        *,
+        tied: bool = False,
+        short: bool = False,
     ) -> None:
+        """`rules`: how to follow an element of an operator's result, by the name of the operator."""
+        self._rules = rules
         self.traced, self.values, self.tied = traced, values, tied
         self.short = short  # cut at sums of many terms too
         self._known: dict[tuple[Any, int], ExprNode] = {}
@@ -110,13 +118,11 @@ class Slicer:
         return self._known[key]
 
     def _follow(self, node: Any, at: int, *, first: bool) -> ExprNode:
-        from driftline.inputs.symbolic.aten_rules import RULES
-
         if node not in self.varying:
             return self.known(node, at)
-        rule = RULES.get(str(node.target).removeprefix("aten.")) if node.op == "call_function" else None
+        rule = self._rules.get(str(node.target).removeprefix("aten.")) if node.op == "call_function" else None
         if node.op == "call_function" and node.target.__name__ == "getitem":
-            rule = RULES["getitem"]
+            rule = self._rules["getitem"]
         if rule is not None and (first or self._made < _SIZE):
             try:
                 return rule(self, node, at)

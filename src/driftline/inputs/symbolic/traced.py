@@ -21,7 +21,7 @@ from driftline.core.tensors import Arrays, is_float
 from driftline.core.text import first_line
 from driftline.inputs.symbolic.formats import Format
 from driftline.programs.live import is_tensor
-from driftline.programs.onnx_file import load_structure
+from driftline.programs.onnx.file import load_structure
 from driftline.programs.opened import OpenedProgram
 from driftline.programs.torch_tensors import array_from_tensor, tensor_from_array
 
@@ -132,7 +132,7 @@ def _is_module(function: Any) -> bool:
 
 
 def _played(program: OpenedProgram, form: Format | None, labels: dict[str, str]) -> Any:
-    from driftline.programs.onnx_player.player import OnnxPlayer
+    from driftline.programs.onnx.player.player import OnnxPlayer
 
     if form is not None and any(is_float(s.dtype) and s.dtype != form.name for s in program.program.inputs):
         raise DriftlineError("--dtype changes torch programs; an ONNX model has its dtypes written in it.")

@@ -6,9 +6,11 @@ from typing import ClassVar
 
 import torch
 
+from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Arrays
-from driftline.programs.onnx_file import load_structure
-from driftline.programs.onnx_player.player import OnnxPlayer
+from driftline.programs.onnx.file import load_structure
+from driftline.programs.onnx.player.call import Unplayable
+from driftline.programs.onnx.player.player import OnnxPlayer
 from driftline.programs.opened import OpenedProgram
 from driftline.programs.torch_tensors import array_from_tensor, tensor_from_array
 
@@ -22,7 +24,11 @@ class PlayedOnnx:
         self._player = OnnxPlayer(load_structure(program.path), program.path.parent, alone=self.alone)
 
     def native(self, arrays: Arrays) -> Arrays:
-        return {name: array_from_tensor(tensor) for name, tensor in self.tensors(arrays).items()}
+        try:
+            tensors = self.tensors(arrays)
+        except Unplayable as reason:  # not the program's own error
+            raise DriftlineError(f"Driftline's player cannot run it: {reason}") from reason
+        return {name: array_from_tensor(tensor) for name, tensor in tensors.items()}
 
     def tensors(self, arrays: Arrays) -> dict[str, torch.Tensor]:
         """The outputs. Those that are no tensors (sequences) come as their items."""

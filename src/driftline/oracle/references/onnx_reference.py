@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftline.core.tensors import Arrays
-from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx.evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
 

@@ -50,6 +50,11 @@ class Call:
         dtype = self.dtypes[index]
         return self.arithmetic.largest_sum(dtype) if dtype else np.inf
 
+    def accumulating(self, index: int = 0) -> str | None:
+        """The type of partial sums; `None` for results that are not floats."""
+        dtype = self.dtypes[index]
+        return self.arithmetic.accumulating(dtype) if dtype else None
+
     def product(self, index: int = 0) -> float:
         dtype = self.dtypes[index]
         return self.arithmetic.product(dtype) if dtype else 0.0

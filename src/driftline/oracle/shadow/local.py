@@ -31,6 +31,11 @@ class LocalShadow:
     def exact(self) -> Arrays:
         return self._player("").reference()
 
+    @property
+    def draws(self) -> bool:
+        """True if the program was seen to draw random numbers."""
+        return any(player.draws for player in self._players.values())
+
     def ask(self, arithmetic: str, runs: int, outputs: Arrays | None) -> ShadowAnswer:
         try:
             return self._player(arithmetic).ask(runs, outputs)

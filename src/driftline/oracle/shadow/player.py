@@ -11,10 +11,15 @@ import numpy as np
 from driftline.core.tensors import Arrays
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.rule import QUICK_RUNS, ShadowAnswer
+from driftline.oracle.shadow.open_runs import OpenRuns
 
 
 class Shadow(Protocol):
     """What a front end offers; see `TorchShadow`."""
+
+    @property
+    def draws(self) -> bool:
+        """True if the program draws random numbers. Known after a reference run, whether that succeeds or not."""
 
     @property
     def unruled(self) -> set[str]: ...
@@ -28,13 +33,13 @@ class Shadow(Protocol):
 
     @property
     def uses(self) -> set[str]:
-        """Float types of the program, and `exponential` or `quantised` where it has such steps."""
+        """Float types of the program, and `exponential`, `quantised` or `subnormal` where there is such."""
 
     def reference(self) -> Arrays: ...
     def sample(self, number: int) -> Arrays: ...
     def is_deciding(self) -> bool: ...
     def pushed(self) -> list[Arrays]: ...
-    def alternatives(self) -> tuple[list[Arrays], set[str]]: ...
+    def alternatives(self) -> OpenRuns: ...
     def force(self, outputs: Arrays) -> dict[str, str]: ...
     def choice_outputs(self) -> set[str]: ...
 
@@ -49,7 +54,11 @@ class Player:
         self._reference: Arrays | None = None
         self._samples: list[Arrays] = []
         self._band: tuple[int, Arrays, Arrays] | None = None  # with the number of samples it was made of
-        self._alternatives: tuple[int, list[Arrays], set[str]] | None = None  # the same
+        self._alternatives: tuple[int, OpenRuns] | None = None  # the same
+
+    @property
+    def draws(self) -> bool:
+        return self._shadow.draws
 
     def reference(self) -> Arrays:
         if self._reference is None:
@@ -73,8 +82,12 @@ class Player:
         reference = self.reference()
         low, high = self._legal_steps()
         if self._alternatives is None or self._alternatives[0] != len(self._samples):
-            self._alternatives = len(self._samples), *shadow.alternatives()
-        _, alternatives, clauses = self._alternatives
+            self._alternatives = len(self._samples), shadow.alternatives()
+        left_open = self._alternatives[1]
+        free = {n: _changed(value, [a[n] for a in left_open.free if n in a]) for n, value in reference.items()}
+        bound = {
+            n: _changed(value, [a[n] for a in left_open.bound if n in a]) & ~free[n] for n, value in reference.items()
+        }
         return ShadowAnswer(
             reference=reference,
             samples={n: np.stack([_fitting(s[n], value) for s in self._samples]) for n, value in reference.items()},
@@ -82,8 +95,14 @@ class Player:
             high=high,
             choices=problems,
             choosing=tuple(sorted(shadow.choice_outputs())),
-            open={n: _changed(value, [a[n] for a in alternatives if n in a]) for n, value in reference.items()},
-            clauses=tuple(sorted(clauses)),
+            open={n: free[n] | bound[n] for n in reference},
+            readings={
+                n: np.stack([run[n] for run in left_open.readings if run[n].shape == mask.shape] or [reference[n]])
+                for n, mask in bound.items()
+                if mask.any()
+            },
+            bound={n: mask for n, mask in bound.items() if mask.any()},
+            clauses=tuple(sorted(left_open.clauses)),
             unruled=tuple(sorted(shadow.unruled)),
             uses=tuple(sorted(shadow.uses)),
             worst_case=worst_case(shadow.roundings, shadow.terms),

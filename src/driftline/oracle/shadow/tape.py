@@ -17,6 +17,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from driftline.oracle.shadow.call import schema_argument
+from driftline.oracle.shadow.torch.higher_order import is_higher_order, run_plainly
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -53,6 +56,11 @@ class Tape:
     nodes: list[TapeNode] = field(default_factory=list)
     constants: list[torch.Tensor] = field(default_factory=list)
     outputs: dict[str, Slot | Constant] = field(default_factory=dict)
+
+    @property
+    def draws(self) -> bool:
+        """True if an operation drew random numbers."""
+        return any(node.recorded is not None for node in self.nodes)
 
     def dtype(self, place: Slot | Constant) -> torch.dtype | None:
         """The type in which the program stores this value."""
@@ -104,6 +112,8 @@ def _places(node: TapeNode) -> list[Slot | Constant]:
 class TapeRecorder(TorchDispatchMode):
     """Records while active. `place(tensor)` tells where a tensor stands on the tape."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, decompositions: dict[Any, Callable[..., Any]]) -> None:
         super().__init__()
         self.tape = Tape()
@@ -147,6 +157,9 @@ class TapeRecorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if is_higher_order(func):
+            with self:
+                return run_plainly(func, tuple(args), kwargs)
         parts = self._decompositions.get(func)
         if parts is not None:
             with self:
@@ -171,12 +184,20 @@ class TapeRecorder(TorchDispatchMode):
         number = len(self.tape.nodes)
         results = result if isinstance(result, (tuple, list)) else (result,)
         node.dtypes = tuple(r.dtype if isinstance(r, torch.Tensor) else None for r in results)
-        if torch.Tag.nondeterministic_seeded in node.target.tags:
+        if _draws(node.target, node.args, node.kwargs):
             node.recorded = tuple(r.detach().clone() for r in results if isinstance(r, torch.Tensor))
         self.tape.nodes.append(node)
         for index, value in enumerate(results):
             if isinstance(value, torch.Tensor):
                 self._remember(value, Slot(number, index))
+
+
+def _draws(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """True if the operation draws random numbers. A dropout that does not train draws none, and keeps its name."""
+    if torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    trains = [schema_argument(target, args, kwargs, name) for name in ("train", "training")]
+    return False not in trains and schema_argument(target, args, kwargs, "dropout_p") != 0.0
 
 
 class OpenOrder(TorchFunctionMode):

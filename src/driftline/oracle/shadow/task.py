@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driftline.core.case_files import CaseFiles
+from driftline.core.handover import handed
 from driftline.core.plugins import load_plugins
 from driftline.core.registry import import_string
 from driftline.core.task import Context, Task
@@ -23,9 +24,9 @@ from driftline.programs.opened import OpenedProgram, ProgramChanged
 
 # By witness: the framework itself, or another one that can play its programs.
 FRONT_ENDS = {
-    "torch": "driftline.oracle.shadow.torch_front:open_shadow",
-    "onnx": "driftline.oracle.shadow.onnx_front:open_shadow",
-    "onnx-player": "driftline.oracle.shadow.onnx_player_front:open_shadow",
+    "torch": "driftline.oracle.shadow.torch.front:open_shadow",
+    "onnx": "driftline.oracle.shadow.onnx.front:open_shadow",
+    "onnx-player": "driftline.oracle.shadow.onnx.player_front:open_shadow",
 }
 
 
@@ -50,12 +51,21 @@ class ShadowFiles:
     low: Path
     high: Path
     open: Path
+    readings: Path
+    bound: Path
     choices: Mapping[str, str]
     choosing: tuple[str, ...]
     clauses: tuple[str, ...]
     unruled: tuple[str, ...]
     uses: tuple[str, ...]
     worst_case: float
+
+    def require_handed(self) -> ShadowFiles:
+        """Return these files. Raises `DamagedFile` if the worker named a file that it may not hand over."""
+        for value in vars(self).values():
+            if isinstance(value, Path):
+                handed(value)
+        return self
 
     def read(self) -> ShadowAnswer:
         return ShadowAnswer(
@@ -66,6 +76,8 @@ class ShadowFiles:
             choices=self.choices,
             choosing=self.choosing,
             open=load_tensors(self.open),
+            readings=load_tensors(self.readings),
+            bound=load_tensors(self.bound),
             clauses=self.clauses,
             unruled=self.unruled,
             uses=self.uses,
@@ -105,6 +117,8 @@ def play_shadow(shadow: Shadow, runs: int, outputs: Path | None, folder: Path) -
         low=_write(folder / "shadow.low", found.low),
         high=_write(folder / "shadow.high", found.high),
         open=_write(folder / "shadow.open", found.open),
+        readings=_write(folder / "shadow.readings", found.readings),
+        bound=_write(folder / "shadow.bound", found.bound),
         choices=found.choices,
         choosing=found.choosing,
         clauses=found.clauses,

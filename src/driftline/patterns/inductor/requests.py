@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO, cast
 
+from driftline.core.handover import lines_of
 from driftline.core.rule import Reach, Rule
 from driftline.core.task import Task
 from driftline.core.wire import codec_of
@@ -206,7 +207,7 @@ def write_line(file: TextIO, line: Line) -> None:
 def read_lines(path: Path) -> list[Line]:
     """The lines of a file whose writer may have died in the middle of the last one."""
     found: list[Line] = []
-    for text in path.read_text().splitlines() if path.exists() else ():
+    for text in lines_of(path):
         try:
             found.append(cast(Line, codec_of(Line).decode(json.loads(text))))
         except ValueError:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.core.tensors import ANY_SIZE, Arrays, is_float
-from driftline.programs.onnx_model import input_spec
+from driftline.programs.onnx.model import input_spec
 from driftline.programs.taps.onnx_types import value_types
 from driftline.programs.taps.requests import TappedForm
 from driftline.programs.taps.scopes import onnx_scope

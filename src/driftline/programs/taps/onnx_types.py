@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driftline.programs.onnx_shapes import skeleton
+from driftline.programs.onnx.shapes import skeleton
 
 
 def value_types(model: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> dict[str, Any]:

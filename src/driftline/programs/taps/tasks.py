@@ -9,7 +9,7 @@ from driftline.core.plugins import load_plugins
 from driftline.core.task import Context
 from driftline.core.tensors import load_tensors
 from driftline.core.text import first_line
-from driftline.programs.onnx_file import load_structure
+from driftline.programs.onnx.file import load_structure
 from driftline.programs.opened import OpenedProgram
 from driftline.programs.taps.requests import FIND, WRITE_TAPPED, FindRequest, FoundTaps, TapAnswer, TapRequest
 

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves
 from driftline.core.tensors import Array, Arrays, is_float, spec_of
 from driftline.programs.flat_torch import as_module
 from driftline.programs.opened import OpenedProgram
+from driftline.programs.pickled import load_exported
 from driftline.programs.taps.requests import TappedForm
 from driftline.programs.taps.scopes import cleaned
 from driftline.programs.taps.tap import Tap
@@ -40,7 +41,7 @@ _GUARDS = "_guards_fn"  # checks of the shapes, which torch.export adds
 def export_graph(program: OpenedProgram, path: Path) -> Any:
     """The program as a graph, also written to `path`."""
     if program.form == "torch":
-        exported = torch.export.load(str(program.path))
+        exported = load_exported(program.path)
     else:
         live = program.live
         args, kwargs = live.call_arguments(program.example, tensor_from_array)

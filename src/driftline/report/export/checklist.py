@@ -15,7 +15,7 @@ from driftline.programs.factory_text import draws_random
 from driftline.report.export.script import Exported
 from driftline.report.export.settings import in_their_words
 from driftline.report.export.subject import Subject
-from driftline.report.scripts.check import tolerance
+from driftline.report.scripts.tolerance import tolerance
 
 SHORT = 25  # lines of a script that count as minimal
 _NUMBERS = (Kind.WRONG_VALUE, Kind.BIAS)
@@ -129,7 +129,7 @@ def _tolerance(subject: Subject) -> Point:
     allowed = tolerance(subject.failing())
     shown = f"rtol={allowed.rtol:g}, atol={allowed.atol:g}"
     met = allowed.is_default or allowed.rtol == allowed.atol == 0
-    return Point(met, f"Tolerances: {shown}, {allowed.remark}")
+    return Point(met, f"Tolerances: {shown}. {allowed.remark}")
 
 
 def _baseline(subject: Subject) -> Point:
@@ -155,7 +155,7 @@ def _baseline(subject: Subject) -> Point:
 def _random_state(subject: Subject, script: Exported) -> Point:
     if not draws_random([script.text]):
         return Point(True, "Equal random state: no random numbers are drawn")
-    seeded = "manual_seed" in script.text or "set_seed" in script.text or "random.seed" in script.text
+    seeded = any(word in script.text for word in ("manual_seed", "set_seed", "random.seed", "default_rng("))
     return Point(seeded, "Equal random state: both runs use the same weights and inputs, made from one seed")
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from driftline.core.text import first_line
 from driftline.execute.sandbox import enter
 
 LIMIT = 300.0  # seconds
+NO_FILES: Mapping[str, bytes] = {}
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,14 @@ HERE = sys.executable  # this interpreter
 FROM_METADATA = ""  # an environment that uv makes from the script's first lines
 
 
-def run_clean(text: str, *, python: str = HERE, limit: float = LIMIT) -> CleanRun:
-    """Run the text of a script, isolated, by an interpreter that has what it needs."""
+def run_clean(
+    text: str, *, python: str = HERE, limit: float = LIMIT, files: Mapping[str, bytes] = NO_FILES
+) -> CleanRun:
+    """Run the text of a script, isolated, by an interpreter that has what it needs. `files` lie beside the script."""
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         path = Path(folder) / "script.py"
         path.write_text(text)
+        _write(folder, files)
         if python == FROM_METADATA:
             command = [_uv(), "run", "-q", "--no-project", "--python", sys.executable, "--script", str(path)]
         else:
@@ -62,13 +66,19 @@ def run_clean(text: str, *, python: str = HERE, limit: float = LIMIT) -> CleanRu
         return _run(command, folder, limit, inherit=python == FROM_METADATA)
 
 
-def run_test_clean(text: str, *, limit: float = LIMIT) -> CleanRun:
-    """Run the text of a test file with pytest, which finds no configuration of ours."""
+def run_test_clean(text: str, *, limit: float = LIMIT, files: Mapping[str, bytes] = NO_FILES) -> CleanRun:
+    """Run the text of a test file with pytest, which finds no configuration of ours. `files` lie beside the test."""
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         path = Path(folder) / "test_exported.py"
         path.write_text(text)
+        _write(folder, files)
         command = [sys.executable, "-I", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, str(path)]
         return _run(command, folder, limit)
+
+
+def _write(folder: str, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        (Path(folder) / name).write_bytes(content)
 
 
 def can_make_environments() -> bool:

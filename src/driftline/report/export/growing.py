@@ -68,7 +68,7 @@ def _place(program: Program) -> str:
     """The input of an ONNX model that takes its result; nothing where there is none, or the copies need more care."""
     import onnx
 
-    from driftline.programs.onnx_repeated import fed_input
+    from driftline.programs.onnx.repeated import fed_input
 
     model = onnx.load(str(program.path), load_external_data=False)
     nested = any(

@@ -1,20 +1,18 @@
 """The script and the regression test of a bug, each run in a clean process before it is called valid.
 
-Several ways of writing a script are tried, the shortest first; the first that shows the bug is taken. It must also be
-able to tell that there is no bug: with the right result in place of the compiler's it has to end with 0.
+Several ways of writing a script are tried, the shortest first; the first that shows the bug of its title is taken. It
+must also be able to tell that there is no bug: with correctly rounded results in place of the compiler's it has to end
+with 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from driftline.core.quoting import identifier
-from driftline.core.tensors import Arrays
 from driftline.core.verdict import Kind
-from driftline.programs.literals import UNPACK
 from driftline.report.export.clean_run import (
     FROM_METADATA,
     HERE,
@@ -23,15 +21,14 @@ from driftline.report.export.clean_run import (
     run_clean,
     run_test_clean,
 )
+from driftline.report.export.right_results import control_of
+from driftline.report.export.same_error import another_error
 from driftline.report.export.subject import Subject, release_in
-from driftline.report.scripts.calls import script_calls
+from driftline.report.export.ways import recipes_of
 from driftline.report.scripts.check import WordsIn, check_for, telling_words
-from driftline.report.scripts.drift import DRAWN, with_drawn_inputs, with_listed_inputs
-from driftline.report.scripts.later_call import later_call_recipe
-from driftline.report.scripts.recipe import ROOM, Check, Recipe
-from driftline.report.scripts.recipe_onnx import onnx_recipe, with_literal_expectation
-from driftline.report.scripts.recipe_torch import without_onednn
-from driftline.report.scripts.render import check_script, make_recipe, regression_test
+from driftline.report.scripts.recipe import Check, Recipe
+from driftline.report.scripts.render import check_script, regression_test
+from driftline.report.scripts.tolerance import tolerance
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,10 @@ class Exported:
     valid: bool
     reason: str  # how it was seen to be valid, or why it is not
     output: str = ""  # what it prints
+    subject: Subject | None = None  # the bug on the numbers that the script has
+    control: str = ""  # the same script with right results in the place of the compiler's
+    files: Mapping[str, bytes] = field(default_factory=dict)  # that the control reads
+    python: str = HERE  # the interpreter that has what the script needs
 
     @property
     def lines(self) -> int:
@@ -59,104 +60,28 @@ class Exported:
 
 def export_script(subject: Subject) -> Exported:
     """The shortest script that shows the bug; the first attempt, with the reason, when none does."""
-    first: Exported | None = None
-    for recipe in _recipes(subject):
-        tried = _try_script(subject, recipe)
-        if tried.valid:
-            return tried
-        first = first or tried
-    return first or Exported("", False, "this program has no form that a script can hold")
+    return _export(subject, _try_script, "script")
 
 
 def export_test(subject: Subject) -> Exported:
     """The same as a test for pytest."""
+    return _export(subject, _try_test, "test")
+
+
+def _export(subject: Subject, attempt: Callable[[Subject, Recipe], Exported], what: str) -> Exported:
+    """The first valid attempt: on plain numbers, then on the failing inputs as they are."""
+    for plain in subject.plainer:
+        for recipe in recipes_of(plain):
+            tried = attempt(plain, recipe)
+            if tried.valid:
+                return tried
     first: Exported | None = None
-    for recipe in _recipes(subject):
-        tried = _try_test(subject, recipe)
+    for recipe in recipes_of(subject):
+        tried = attempt(subject, recipe)
         if tried.valid:
             return tried
         first = first or tried
-    return first or Exported("", False, "this program has no form that a test can hold")
-
-
-class Way(Protocol):
-    """One way to write a script; without room, large tensors are drawn from a seed."""
-
-    def __call__(self, *, room: int) -> Recipe: ...
-
-
-def _recipes(subject: Subject) -> Iterator[Recipe]:
-    """Ways to write it, the best first. The last ones are for what oneDNN gets wrong in eager as well."""
-    if subject.pooled:
-        recipes = list(_pooled_recipes(subject))
-    elif subject.after_another_call:
-        recipes = list(_later_recipes(subject)) or list(_single_recipes(subject))
-    else:
-        recipes = [*_single_recipes(subject), *_later_recipes(subject)]
-    plain = [without_onednn(recipe) for recipe in recipes if recipe.flavour == "torch"]
-    yield from (*recipes, *plain)
-
-
-def _single_recipes(subject: Subject) -> Iterator[Recipe]:
-    for make in _ways(subject, subject.arrays):
-        recipe = make(room=ROOM)
-        if UNPACK in recipe.definitions:  # many values: perhaps any will do
-            drawn = make(room=0)
-            yield replace(drawn, left_out=())
-        if not recipe.left_out:
-            yield recipe
-
-
-def _pooled_recipes(subject: Subject) -> Iterator[Recipe]:
-    """Over many inputs: any that a seed gives, or else those of the finding."""
-    samples = [list(_ways(subject, sample.arrays)) for sample in subject.case.samples]
-    for ways in zip(*samples, strict=True):
-        drawn = with_drawn_inputs(ways[0](room=DRAWN))
-        listed = with_listed_inputs([make(room=ROOM // len(ways)) for make in ways])
-        yield from (recipe for recipe in (drawn, listed) if recipe)
-
-
-def _later_recipes(subject: Subject) -> Iterator[Recipe]:
-    """With calls before the one that fails: the one right before it alone, or all of them. What an error ended is not
-    known to be of one call."""
-    case, options, samples = subject.case, subject.case.options, subject.case.samples
-    program = subject.converted or case.program
-    unknown = subject.after_another_call and not subject.evidence.sample
-    for index in range(1, len(samples)) if unknown else [subject.evidence.sample or 0]:
-        for start in sorted({0, max(0, index - 1)}, reverse=True) if 0 < index < len(samples) else ():
-            calls = samples[start : index + 1]
-            made = later_call_recipe(program, calls, subject.target, grad=options.grad, seed=options.seed)
-            yield from [made] if made else []
-
-
-def _ways(subject: Subject, arrays: Arrays) -> Iterator[Way]:
-    case, target = subject.case, subject.target
-    program, expected = case.program, {} if subject.pooled else subject.expected
-    written_out = partial(make_recipe, grad=case.options.grad, seed=case.options.seed)
-    if subject.converted:
-        # The compiler's maintainers want the model, not the framework that it came from.
-        model = partial(onnx_recipe, subject.converted, arrays, target)
-        if expected:
-            yield partial(_with_literals, model, expected)
-        yield model
-    if subject.rewritten and not subject.pooled:
-        written = subject.rewritten
-        yield partial(written_out, written.program, written.samples[0].arrays, target, own_inputs=True)
-    for call in (*script_calls(target, program.framework),) or (None,):
-        if program.form == "source" and not subject.pooled and (subject.reduction or _is_example(subject)):
-            yield partial(written_out, program, arrays, target, own_inputs=True, call=call)
-        yield partial(written_out, program, arrays, target, call=call)
-    if expected and program.form == "onnx":
-        yield partial(_with_literals, partial(make_recipe, program, arrays, target), expected)
-
-
-def _with_literals(make: Way, expected: Arrays, *, room: int) -> Recipe:
-    return with_literal_expectation(make(room=room), expected)
-
-
-def _is_example(subject: Subject) -> bool:
-    index = subject.evidence.sample or 0
-    return subject.case.samples[index].origin == "example"
+    return first or Exported("", False, f"this program has no form that a {what} can hold")
 
 
 def _try_script(subject: Subject, recipe: Recipe, told: WordsIn = WordsIn.MESSAGE) -> Exported:
@@ -170,14 +95,21 @@ def _try_script(subject: Subject, recipe: Recipe, told: WordsIn = WordsIn.MESSAG
     ran = run_clean(text, python=python)
     if not ran.shows_bug and told is not WordsIn.LOG and _tells_of_error(subject, ran):
         return _try_script(subject, recipe, WordsIn.LOG if told is WordsIn.TRACEBACK else WordsIn.TRACEBACK)
+    control = control_of(subject, recipe)
+    sound_text = check_script(control.recipe, check, (), pinned)
+    tried = Exported(text, False, "", ran.output + ran.errors, subject, sound_text, control.files, python)
     if not ran.shows_bug:
-        return Exported(text, False, _why_not(subject, ran), ran.output)
-    control = check_script(replace(recipe, got=recipe.expected), check, (), pinned)
-    sound = run_clean(control, python=python)
+        return replace(tried, reason=_why_not(subject, ran), output=ran.output)
+    if told is WordsIn.MESSAGE and (other := another_error(subject, ran.errors)):
+        return replace(tried, reason=other)
+    if unsure := _not_separated(subject):
+        return replace(tried, reason=unsure)
+    sound = run_clean(sound_text, python=python, files=control.files)
     if sound.status != 0:
-        problem = f"with the right result in the compiler's place it should end with 0, but {sound.ending}"
-        return Exported(text, False, problem, ran.output)
-    return Exported(text, True, f"run in {where}: it shows the bug, exit status 1", ran.output + ran.errors)
+        problem = f"with {control.words} in the compiler's place it should end with 0, but {sound.ending}"
+        return replace(tried, reason=problem)
+    told_of = f"run in {where}: it shows the bug, exit status 1; with {control.words} in its place it ends with 0"
+    return replace(tried, valid=True, reason=told_of)
 
 
 def _try_test(subject: Subject, recipe: Recipe) -> Exported:
@@ -192,13 +124,25 @@ def _try_test(subject: Subject, recipe: Recipe) -> Exported:
     if problem:
         return Exported(text, False, problem)
     ran = run_test_clean(text)
+    control = control_of(subject, recipe)
+    sound_text = regression_test(control.recipe, check, name)
+    tried = Exported(text, False, "", ran.output, subject, sound_text, control.files)
     if ran.status != 1 or "1 failed" not in ran.output:
-        return Exported(text, False, _why_not(subject, ran), ran.output)
-    control = regression_test(replace(recipe, got=recipe.expected), check, name)
-    sound = run_test_clean(control)
-    if sound.status != 0:
-        return Exported(text, False, "with the right result in the compiler's place it should pass, and does not")
-    return Exported(text, True, "run in a clean process: it fails, as long as the bug is there", ran.output)
+        return replace(tried, reason=_why_not(subject, ran))
+    if subject.kind == Kind.ERROR and telling_words(subject.failing().message) not in ran.output:
+        return replace(tried, reason="another error comes than the one of its title")
+    if unsure := _not_separated(subject):
+        return replace(tried, reason=unsure)
+    if run_test_clean(sound_text, files=control.files).status != 0:
+        return replace(tried, reason=f"with {control.words} in the compiler's place it should pass, and does not")
+    return replace(tried, valid=True, reason="run in a clean process: it fails, as long as the bug is there")
+
+
+def _not_separated(subject: Subject) -> str:
+    """Why the script says nothing about right or wrong; an empty text where its tolerance tells the two apart."""
+    if subject.kind != Kind.WRONG_VALUE or tolerance(subject.failing()).separates:
+        return ""
+    return "no tolerance lets a correctly rounded result pass and shows the bug"
 
 
 def pins(subject: Subject, recipe: Recipe, check: Check) -> list[str]:

@@ -18,12 +18,16 @@ from driftline.core.identity import AFTER_ANOTHER_CALL
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
+from driftline.core.titles import title
 from driftline.core.tracker import Tracker
 from driftline.execute.environments import Environment, find_environment
 from driftline.programs.convert import CONVERTERS, accepts_directly, find_converter
-from driftline.report import words
-from driftline.report.scripts.check import ShownFailure
+from driftline.report.scripts.failure import ShownFailure
+from driftline.report.title_facts import facts_of
+from driftline.report.titles import facts_in
 from driftline.store import Bug, Finding
+
+PLAIN = "plain numbers for a script"  # the origin of inputs that stand for the failing ones
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Subject:
     converted: Program | None = None  # the ONNX model that the compiler was really given
     rewritten: Case | None = None  # the same as text, of a program that is a file
     expected: Arrays = field(default_factory=dict)  # of the failing sample, when it was kept
+    right: Arrays = field(default_factory=dict)  # the same, computed in float64 and rounded once to its dtypes
+    plainer: tuple[Subject, ...] = ()  # the same bug on numbers that are read at once, the plainest first
     reduction: Mapping[str, Any] | None = None
     bisection: Mapping[str, Any] | None = None
     ablation: Mapping[str, Any] | None = None
@@ -96,18 +102,12 @@ class Subject:
 
     @property
     def title(self) -> str:
-        stage, raised = self.bug.fingerprint.stage, str(self.failure.get("type") or "")
-        pattern = self.case.program.pattern
-        told = words.title(
-            self.blamed, self.kind, stage, (pattern,) if pattern else self.operators, self.case.program.name, raised
+        """What is wrong on the case that is exported, behind the name of what is at fault."""
+        mark = self.bug.fingerprint
+        facts = facts_in(self.finding.verdict) if self.reduction is None else None
+        return (
+            f"{self.blamed}: {title(mark.kind, mark.stage, self.evidence, facts or facts_of(self.case, self.evidence))}"
         )
-        later = f" {AFTER_ANOTHER_CALL}" if self.after_another_call and AFTER_ANOTHER_CALL not in told else ""
-        return f"{told}{later}{self._of_one_dtype()}"
-
-    def _of_one_dtype(self) -> str:
-        """The dtype of all inputs, where it is not the ordinary one: a reduction keeps another only if it matters."""
-        dtypes = {array.dtype.name for array in self.arrays.values()}
-        return f" ({dtypes.pop()})" if self.reduction and len(dtypes) == 1 and dtypes != {"float32"} else ""
 
     @property
     def reason(self) -> str:
@@ -121,7 +121,15 @@ class Subject:
         message, ending = (str(self.failure.get(part) or "") for part in ("message", "type"))
         options = self.case.options
         return ShownFailure(
-            self.kind, self.evidence, message, dtype, options.timeout, ending, options.memory_limit, len(self.expected)
+            self.kind,
+            self.evidence,
+            message,
+            dtype,
+            options.timeout,
+            ending,
+            options.memory_limit,
+            self.expected,
+            self.right,
         )
 
     def versions(self, packages: Sequence[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from driftline.core.case import Case
+from driftline.core.program import Program
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import Target
 from driftline.report.export.clean_run import run_clean
@@ -42,38 +43,49 @@ class SideCall:
 
 
 def export_timing(target: Target, case: Case, baseline: Target, limit: float, sentence: str) -> Exported:
-    """The script of a slow program; `sentence` says what was measured. What has no such script says why."""
+    """Write the script that shows a slow program and run it, or return the reason why there is no such script.
+
+    `sentence` says what was measured.
+    """
+    if problem := _unsupported(case.program, target, baseline):
+        return Exported("", False, f"{problem}; {_REPLAY}")
     framework = case.program.framework
-    if framework not in ("torch", "onnx") or (framework == "torch" and case.program.form != "source"):
-        return Exported(
-            "", False, f"{case.program.name} is neither a torch program in Python nor an ONNX model; {_REPLAY}"
-        )
-    if target.device != "cpu" or baseline.device != "cpu":
-        return Exported("", False, f"a script times compiled code on the CPU alone; {_REPLAY}")
-    if target.version or baseline.version:
-        return Exported("", False, f"a script has one release of a compiler; {_REPLAY}")
-    sides = [call_of(one, framework) for one in (target, baseline)]
-    for side in sides:
-        if side is None:
-            name = target if sides[0] is None else baseline
-            return Exported("", False, f"{name} has no short call that runs what was compiled before; {_REPLAY}")
-    own, other = (side for side in sides if side)
+    own, other = call_of(target, framework), call_of(baseline, framework)
+    if own is None or other is None:
+        name = target if own is None else baseline
+        return Exported("", False, f"{name} has no short call that runs what was compiled before; {_REPLAY}")
     if target.backend == baseline.backend and _setup(own) != _setup(other):
         return Exported("", False, f"a setting of {target.backend} holds for all that a script compiles; {_REPLAY}")
     other = _with_own_names(other) if other.text == own.text or _defines(own) & _defines(other) else other
     recipe, arguments = recipe_of(case, (own, other))
     if any(side.through_model for side in (own, other)) and arguments != "*inputs" and framework == "torch":
         return Exported("", False, f"its inputs are no plain list, which an exporter needs; {_REPLAY}")
-    setup = dict.fromkeys((*_setup(own), *_setup(other)))
+    setup = tuple(dict.fromkeys((*_setup(own), *_setup(other))))
     timed = (_timed(own, arguments, framework), _timed(other, arguments, framework))
     pins = [f"{name}=={version}" for name in recipe.packages if (version := installed_version(name))]
-    text = check_script(recipe, timing_check(timed, tuple(setup), limit), (f"{target} {sentence}",), pins)
+    text = check_script(recipe, timing_check(timed, setup, limit), (f"{target} {sentence}",), pins)
+    return _tried(text, control=check_script(recipe, timing_check((timed[1], timed[1]), setup, limit)))
+
+
+def _unsupported(program: Program, target: Target, baseline: Target) -> str:
+    """Return the reason why no script can time these targets on this program; empty if a script can."""
+    framework = program.framework
+    if framework not in ("torch", "onnx") or (framework == "torch" and program.form != "source"):
+        return f"{program.name} is neither a torch program in Python nor an ONNX model"
+    if target.device != "cpu" or baseline.device != "cpu":
+        return "a script times compiled code on the CPU alone"
+    if target.version or baseline.version:
+        return "a script has one release of a compiler"
+    return ""
+
+
+def _tried(text: str, control: str) -> Exported:
+    """Run a script in a clean process. `control` times the baseline against itself and must end with 0."""
     ran = run_clean(text)
     if not ran.shows_bug:
         return Exported(text, False, f"in a clean process the difference does not show: {ran.ending}", ran.output)
-    same = timing_check((timed[1], timed[1]), tuple(setup), limit)
-    if (control := run_clean(check_script(recipe, same))).status != 0:
-        return Exported(text, False, f"a call against itself should end with 0, but {control.ending}", ran.output)
+    if (own := run_clean(control)).status != 0:
+        return Exported(text, False, f"a call against itself should end with 0, but {own.ending}", ran.output)
     return Exported(text, True, "run in a clean process: it shows the difference, exit status 1", ran.output)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# The example arguments of a source program with the failing inputs in them; %s is how a tensor is replaced.
+# The example arguments of a source program with the failing inputs in them. The first %s is how a tensor is replaced,
+# the second a statement before each call.
 FILL = '''\
 def filled(example, values):
     """The example arguments with every tensor taken from the failing inputs."""
@@ -14,7 +15,7 @@ def filled(example, values):
 
 
 def call(function, example):
-    arguments = filled(example, iter(inputs().values()))
+%s    arguments = filled(example, iter(inputs().values()))
     if isinstance(arguments, dict):
         return function(**arguments)
     return function(*(arguments if isinstance(arguments, (tuple, list)) else (arguments,)))
@@ -30,13 +31,17 @@ def show(label, run):
 """
 
 LAYOUT = '''\
+STORAGES = {}  # the memory of one call, by that of the example
+
+
 def laid_out(example, values):
-    """The values in the memory layout of the example, which may be transposed, strided or overlapping."""
-    if example.is_contiguous() or example.shape != values.shape:
+    """The values laid out as in the example: transposed, strided, overlapping, or sharing memory with another input."""
+    if example.shape != values.shape or not example.numel():
         return values
     size = example.untyped_storage().nbytes() // example.element_size()
     layout = (example.size(), example.stride(), example.storage_offset())
-    storage = torch.zeros(size, dtype=values.dtype)
+    place = (example.untyped_storage().data_ptr(), values.dtype)
+    storage = STORAGES.setdefault(place, torch.zeros(size, dtype=values.dtype))
     storage[torch.arange(size).as_strided(*layout).reshape(-1)] = values.reshape(-1)
     return storage.as_strided(*layout)
 '''

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from driftline.core.script_call import ScriptCall
+from driftline.programs.onnx.text import TextDetail
 
 ROOM = 200_000  # characters that tensors may take in one script
 INPUTS = "inputs = "  # how the statement begins that makes the inputs, where a recipe has one
@@ -27,6 +28,12 @@ class RecipeSettings(TypedDict, total=False):
     seed: int
     room: int  # characters that tensors may take
     call: ScriptCall | None  # how the compiler is called; the first of the target's if there is none
+
+
+class ModelSettings(RecipeSettings, total=False):
+    """The same, with what concerns ONNX models alone."""
+
+    detail: TextDetail  # of the model's text
 
 
 @dataclass(frozen=True)

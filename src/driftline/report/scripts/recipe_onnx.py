@@ -15,7 +15,7 @@ from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.programs.factory_text import used_imports
 from driftline.programs.literals import UNPACK, Literals
-from driftline.programs.onnx_text import model_text
+from driftline.programs.onnx.text import TextDetail, model_text
 from driftline.report.scripts.calls import first_call
 from driftline.report.scripts.recipe import ROOM, Recipe
 
@@ -23,7 +23,13 @@ _REFERENCE = "reference.ReferenceEvaluator(model).run(None, inputs)"
 
 
 def onnx_recipe(
-    program: Program, arrays: Arrays, target: Target, *, room: int = ROOM, call: ScriptCall | None = None
+    program: Program,
+    arrays: Arrays,
+    target: Target,
+    *,
+    room: int = ROOM,
+    call: ScriptCall | None = None,
+    detail: TextDetail = TextDetail.MEANING,
 ) -> Recipe:
     """A model file, or a Python file whose factory returns a model. Without a `call`, the first of the target's."""
     literals = Literals("numpy", room, brief=True)
@@ -33,35 +39,52 @@ def onnx_recipe(
         definitions, setup = [bundle.text.strip()], [f"model = {bundle.entry_name}()[0]"]
         files: tuple[str, ...] = ()
     else:
-        imports, definitions, setup, files = _model(program.path, literals)
+        imports, definitions, setup, files = _model(program.path, literals, detail)
     # Some compilers take them by position.
     arrays = {spec.name: arrays[spec.name] for spec in program.inputs if spec.name in arrays} | dict(arrays)
-    entries = [f"    {string(name)}: {literals.expression(name, array)}," for name, array in arrays.items()]
-    line = f"inputs = {{{' '.join(entry.strip() for entry in entries)[:-1]}}}"
-    given = [line] if len(line) <= 110 and "\n" not in line else ["\n".join(["inputs = {", *entries, "}"])]
+    given = _inputs(arrays, literals)
     if literals.packed:
         definitions.append(UNPACK)
         imports += ["import base64", "import zlib"]
     imports.append("import ml_dtypes")  # for the types that numpy lacks; left out below where nothing has one
-    run = call or first_call(target, "onnx")
-    whole = "".join(definitions)
-    text = next((text for dtype, text in run.text_for.items() if dtype in whole), run.text) if run else ""
     made = Recipe(
         flavour="numpy",
-        packages=tuple(dict.fromkeys(("numpy", "onnx", *(run.packages if run else ())))),
+        packages=("numpy", "onnx"),
         imports=(*imports, "import numpy as np", "from onnx import reference"),
-        definitions=(*definitions, *([text] if text else [])),
-        setup=(*(run.setup if run else ()), *setup, *given),
+        definitions=tuple(definitions),
+        setup=(*setup, given),
         expected=_REFERENCE,
-        got=run.call if run else "",
+        got="",
         left_out=tuple(literals.left_out),
         files=files,
-        own_process=bool(run and run.own_process),
     )
-    made = replace(made, imports=(*made.imports, *(run.imports if run else ())))
+    run = call or first_call(target, "onnx")
+    made = _with_call(made, run) if run else made
     text = "\n".join([*made.definitions, *made.setup, made.expected, made.got])
     own = set(text.splitlines())
     return replace(made, imports=tuple(line for line in used_imports(made.imports, text) if line not in own))
+
+
+def _inputs(arrays: Arrays, literals: Literals) -> str:
+    """Write the statement that makes the inputs, on one line if it is short."""
+    entries = [f"    {string(name)}: {literals.expression(name, array)}," for name, array in arrays.items()]
+    line = f"inputs = {{{' '.join(entry.strip() for entry in entries)[:-1]}}}"
+    return line if len(line) <= 110 and "\n" not in line else "\n".join(["inputs = {", *entries, "}"])
+
+
+def _with_call(recipe: Recipe, call: ScriptCall) -> Recipe:
+    """Add a compiler's call, with the text that suits the dtypes of the model."""
+    whole = "".join(recipe.definitions)
+    text = next((text for dtype, text in call.text_for.items() if dtype in whole), call.text)
+    return replace(
+        recipe,
+        packages=tuple(dict.fromkeys((*recipe.packages, *call.packages))),
+        imports=(*recipe.imports, *call.imports),
+        definitions=(*recipe.definitions, *([text] if text else [])),
+        setup=(*call.setup, *recipe.setup),
+        got=call.call,
+        own_process=bool(call.own_process),
+    )
 
 
 def with_literal_expectation(recipe: Recipe, expected: Arrays, room: int = ROOM) -> Recipe:
@@ -73,12 +96,14 @@ def with_literal_expectation(recipe: Recipe, expected: Arrays, room: int = ROOM)
     return replace(recipe, expected=f"[{values}]")
 
 
-def _model(path: Path, literals: Literals) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
+def _model(
+    path: Path, literals: Literals, detail: TextDetail
+) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
     """Imports, definitions and statements that give `model`; files read."""
     import onnx
 
     model = onnx.load(str(path))
-    text, apart = model_text(model)
+    text, apart = model_text(model, detail)
     if not text:
         return _packed(path, model)
     setup = []

@@ -27,7 +27,11 @@ from driftline.report.scripts.parts import FILL, LAYOUT
 from driftline.report.scripts.recipe import ROOM, Recipe, odd_numbers
 from driftline.report.scripts.recipe_torch import torch_results, with_gradients
 
-_STRANGE_LAYOUT = re.compile(r"permute|expand|unfold|as_strided|transpose|::|\.t\(|\.[Tm][TH]?\b")
+# Text of views, and of tensors that are not contiguous.
+_STRANGE_LAYOUT = re.compile(
+    r"permute|expand|unfold|strided|transpose|memory_format|channels_last|narrow|chunk|split|select|unbind|diagonal"
+    r"|swap(?:axes|dims)|movedim|\.view|::|\.t\(|\.[Tm][TH]?\b|\w\[[^\]]*:"
+)
 ODD_NUMBERS = 'inf, nan = float("inf"), float("nan")'  # as a reduced program names them, whether it needs them or not
 _PACKAGES = {"torch": ("torch",), "tensorflow": (TENSORFLOW, "numpy"), "jax": ("jax", "jaxlib", "numpy")}
 
@@ -64,7 +68,15 @@ def _is_plain(parts: FactoryText, arrays: Arrays, framework: str, own_inputs: bo
     strange = framework == "torch" and any(
         _STRANGE_LAYOUT.search(t) for t in (*parts.inputs, *parts.needed(*parts.inputs))
     )
-    return not strange and len(parts.inputs) == len(arrays) and not any("." in name for name in arrays)
+    shared = framework == "torch" and len(set(parts.inputs)) < len(parts.inputs)
+    return not strange and not shared and len(parts.inputs) == len(arrays) and not any("." in name for name in arrays)
+
+
+def _returns_twice(factory: str) -> bool:
+    """True if the text of a factory returns a name twice among its inputs: these share their memory."""
+    returned = re.search(r"return [^\n]*?, [(\[]([^\n]*)[)\]]", factory)
+    names = re.findall(r"\b[A-Za-z_]\w*\b(?!\s*[.(])", returned[1]) if returned else []
+    return len(set(names)) < len(names)
 
 
 # -- how the program and its inputs are made ---------------------------------------------------------------------------
@@ -117,8 +129,11 @@ def _called(bundle: SourceBundle, framework: str, arrays: Arrays, room: int, see
     ]
     body = ["    return {", *entries, "    }"] if entries else ["    return {}"]
     made = "\n".join(["def inputs():", *body])
-    laid_out = torch and bool(_STRANGE_LAYOUT.search(bundle.text[bundle.text.find(f"def {bundle.entry_name}") :]))
-    filling = FILL % ("laid_out(example, next(values))" if laid_out else "next(values)")
+    factory = bundle.text[bundle.text.find(f"def {bundle.entry_name}") :]
+    laid_out = torch and (bool(_STRANGE_LAYOUT.search(factory)) or _returns_twice(factory))
+    filling = FILL % (
+        ("laid_out(example, next(values))", "    STORAGES.clear()\n") if laid_out else ("next(values)", "")
+    )
     text = _program_text(bundle)
     own = set("\n".join(text).splitlines())
     imports = [line for line in _literal_imports(literals, arrays, framework) if line not in own]
@@ -158,7 +173,7 @@ def _literal_imports(literals: Literals, arrays: Arrays, framework: str) -> list
     lines = ["import base64", "import zlib"] if literals.packed else []
     if framework != "torch" and any(a.dtype.name.startswith(("bfloat16", "float8")) for a in arrays.values()):
         lines.append("import ml_dtypes")
-    if framework != "torch" or literals.packed or literals.left_out:
+    if framework != "torch" or literals.needs_numpy:
         lines.append("import numpy as np")
     module = {"torch": "import torch", "tensorflow": "import tensorflow as tf", "jax": "import jax"}[framework]
     return [*lines, module]

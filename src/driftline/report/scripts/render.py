@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Unpack, cast
 
 from driftline.core.program import Program, SourceBundle
 from driftline.core.quoting import comment, string
@@ -22,9 +22,10 @@ from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.programs.factory_text import used_imports
 from driftline.programs.literals import UNPACK, Literals
+from driftline.programs.onnx.text import TextDetail
 from driftline.report.scripts.calls import first_call
 from driftline.report.scripts.parts import SHOW
-from driftline.report.scripts.recipe import ROOM, Check, Recipe, RecipeSettings, import_block
+from driftline.report.scripts.recipe import ROOM, Check, ModelSettings, Recipe, RecipeSettings, import_block
 from driftline.report.scripts.recipe_onnx import onnx_recipe
 from driftline.report.scripts.recipe_source import source_recipe
 from driftline.report.scripts.recipe_torch import torch_results, with_gradients
@@ -41,14 +42,15 @@ def render_script(
     return show_script(make_recipe(program, arrays, goal, grad=grad, seed=seed, room=room), goal)
 
 
-def make_recipe(program: Program, arrays: Arrays, target: Target, **settings: Unpack[RecipeSettings]) -> Recipe:
+def make_recipe(program: Program, arrays: Arrays, target: Target, **settings: Unpack[ModelSettings]) -> Recipe:
     """The parts of a script for a program."""
     room, call = settings.get("room", ROOM), settings.get("call")
     if program.form == "onnx" or (program.form == "source" and program.framework == "onnx"):
-        return onnx_recipe(program, arrays, target, room=room, call=call)
+        detail = settings.get("detail", TextDetail.MEANING)
+        return onnx_recipe(program, arrays, target, room=room, call=call, detail=detail)
     if program.form == "source":
         bundle = SourceBundle.load(program.path.read_bytes())
-        return source_recipe(bundle, program.framework, arrays, target, **settings)
+        return source_recipe(bundle, program.framework, arrays, target, **_of_source(settings))
     return _file_recipe(program, arrays, target, room, settings.get("grad", False), settings.get("seed", 0), call)
 
 
@@ -69,7 +71,7 @@ def check_script(recipe: Recipe, check: Check, title: Iterable[str] = (), pins: 
     remarks = [*(f"# {comment(line)}" for line in title), *_stand_ins(recipe)]
     definitions, body = (*recipe.definitions, *check.definitions), _shorter(recipe.setup, lines)
     imports = used_imports((*recipe.imports, *check.imports), "\n".join([*definitions, *body]))
-    return _assemble([*_metadata(pins), *remarks], imports, definitions, body)
+    return _assemble([*remarks, *_metadata(pins)], imports, definitions, body)
 
 
 def regression_test(
@@ -81,7 +83,7 @@ def regression_test(
     definitions = (*recipe.definitions, *check.definitions, test)
     imports = used_imports((*recipe.imports, *check.imports), "\n".join(definitions))
     remarks = [*(f"# {comment(line)}" for line in title), *_stand_ins(recipe)]
-    return _assemble([*_metadata(pins), *remarks], imports, definitions, ())
+    return _assemble([*remarks, *_metadata(pins)], imports, definitions, ())
 
 
 def short_script(text: str, target: Target, *, training: bool = False) -> str:
@@ -133,6 +135,10 @@ def _on_one_line(setup: Sequence[str]) -> list[str]:
     if names != list(made) or len(together) > LINE or any(re.search(rf"\b{n}\b", together) for n in names):
         return list(setup)
     return [together if line == listed else line for line in setup if line.split(" = ")[0] not in names]
+
+
+def _of_source(settings: ModelSettings) -> RecipeSettings:
+    return cast(RecipeSettings, {name: value for name, value in settings.items() if name != "detail"})
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -196,8 +202,10 @@ def _metadata(pins: Iterable[str]) -> list[str]:
 
 
 def _stand_ins(recipe: Recipe) -> list[str]:
+    """Remarks on numbers that no reader takes in: those that are not the true ones, and those that are packed."""
     if not recipe.left_out:
-        return []
+        packed = UNPACK in recipe.definitions
+        return ["# The packed numbers are the ones that fail; no plainer numbers were seen to."] if packed else []
     return [
         f"# STAND-INS, not the true values, for {comment(', '.join(recipe.left_out))}: too many to print here.",
         "# The true ones are in the store; driftline replay uses them.",

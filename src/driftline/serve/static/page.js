@@ -37,15 +37,26 @@ function replaceContent(region, html) {
   }
 }
 
-// A browser has few connections to one server: a page that nobody sees gives its own back.
+// While a button is held down, what the stream shows waits: a button that is replaced between press and release gets no
+// click. A browser has few connections to one server: a page that nobody sees gives its own back.
 function follow(region) {
+  let held = false;
+  let latest = null;
+  const show = (html) => { if (held) latest = html; else replaceContent(region, html); };
+  const release = () => {
+    held = false;
+    if (latest !== null) replaceContent(region, latest);
+    latest = null;
+  };
+  region.addEventListener("pointerdown", () => { held = true; });
+  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => setTimeout(release)); // after the click
   let stream = null;
   let over = false;
   const stop = () => { stream?.close(); stream = null; };
   const start = () => {
     if (stream || over || document.hidden) return;
     stream = new EventSource(region.dataset.stream);
-    stream.addEventListener("message", (event) => replaceContent(region, event.data));
+    stream.addEventListener("message", (event) => show(event.data));
     stream.addEventListener("over", () => { over = true; stop(); });
   };
   document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else start(); });

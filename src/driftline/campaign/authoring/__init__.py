@@ -1,0 +1,1 @@
+"""Programs that a language model writes for the lanes of a hunt."""

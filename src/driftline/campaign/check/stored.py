@@ -1,0 +1,36 @@
+"""Cases of a store that are to be run. A store may come from anybody: the plugins that it names are code, and only
+those that the user gives in this run are loaded. Archives that bring code are refused as they are when they are given
+as files. A worker gets no more memory than this machine has, whatever the store says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from driftline.core.case import Case, CheckOptions
+from driftline.core.errors import DriftlineError
+from driftline.core.plugins import approved
+from driftline.core.program import SCHEDULE
+from driftline.execute.processors import free_memory
+from driftline.programs.archive_scan import require_harmless
+from driftline.store import Store
+
+
+def case_to_run(store: Store, case_id: str, given: Sequence[str] = ()) -> Case:
+    """A stored case with the user's plugins in the place of those that it names; `given` are added to them."""
+    case = store.load_case(case_id)
+    if case.program.form == SCHEDULE:
+        raise DriftlineError(
+            f"The case {case_id} is a schedule, which is reduced already; driftline schedules replay and export take"
+            " its bug."
+        )
+    for program in (case.program, case.runs):
+        if program.form == "torch":
+            require_harmless(program.path, program.name)
+    own = approved(case.options.plugins, f"The case {case_id} of {store.path}")
+    options = replace(
+        case.options,
+        plugins=tuple(dict.fromkeys([*own, *given])),
+        memory_limit=min(case.options.memory_limit, max(free_memory(), CheckOptions().memory_limit)),
+    )
+    return replace(case, options=options)

@@ -1,0 +1,1 @@
+"""Explaining a bug: localise, reduce, ablate, bisect, replay and export, each with a memory in the store."""

@@ -1,0 +1,131 @@
+"""Bringing together what is known of a bug, before it is written down for others."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from driftline.backends import resolve
+from driftline.campaign.check.stored import case_to_run
+from driftline.campaign.explain import bisection
+from driftline.campaign.explain.failing import Failing, require_one_program
+from driftline.campaign.explain.plain_numbers import PlainNumbers, right_results
+from driftline.causes import Library
+from driftline.checking.checker import Checker
+from driftline.checking.convert import Conversions
+from driftline.core.case import Case
+from driftline.core.errors import StoreError
+from driftline.core.evidence import Evidence
+from driftline.core.execution import Stage
+from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays
+from driftline.diagnose.reduce.question import CandidateQuestion
+from driftline.diagnose.reduce.reading import written_anew
+from driftline.diagnose.reduce.signature import Signature
+from driftline.programs.convert import accepts_directly, find_converter
+from driftline.programs.operators import operators_of
+from driftline.report.annotated import causes_of
+from driftline.report.export.subject import Subject
+from driftline.store import Store
+from driftline.store.diagnoses import Diagnoses
+from driftline.store.reductions import Reductions
+
+
+def subject_of(
+    store: Store, checker: Checker, failing: Failing, *, original: bool = False, library: Library | None = None
+) -> Subject:
+    """Everything about a failure; its reduced case unless the `original` is wanted."""
+    require_one_program(failing.case, "export")
+    known = Diagnoses(store)
+    reduction = None if original else Reductions(store).of(failing.bug.id)
+    case, verdict = failing.case, failing.finding.verdict
+    if reduction:
+        case = case_to_run(store, reduction["case"]).only(Target.parse(reduction["target"]))
+        verdict = reduction["verdict"] or verdict
+    expected, right = _results(store, checker, case, failing, verdict if reduction else None)
+    subject = Subject(
+        bug=failing.bug,
+        finding=failing.finding,
+        case=case,
+        verdict=verdict,
+        operators=operators_of(case.program),
+        converted=_converted(checker, case, failing),
+        rewritten=_rewritten(store, checker, case, failing),
+        expected=expected,
+        right=right,
+        reduction=reduction,
+        bisection=known.of(failing.bug.id, bisection.STEP),
+        ablation=known.of(failing.bug.id, "ablate"),
+        localization=known.of(failing.bug.id, "localize"),
+        causes=causes_of(failing.bug, library),
+    )
+    return replace(subject, plainer=tuple(_plainer(store, checker, subject)))
+
+
+def _plainer(store: Store, checker: Checker, subject: Subject) -> Iterator[Subject]:
+    """The same bug on plainer numbers, where there are any."""
+    index = subject.evidence.sample or 0
+    if subject.pooled or subject.after_another_call or index >= len(subject.case.samples):
+        return
+    sample, program = subject.case.samples[index], subject.case.program
+    if program.form == "torch" or (program.form == "source" and sample.origin == "example"):
+        return  # written anew as text, or short text that makes the failing inputs
+    signature = Signature.of(subject.bug.fingerprint.stage, subject.kind, subject.evidence)
+    case = replace(subject.case, samples=(sample,))
+    found = PlainNumbers(checker, case, signature, subject.evidence).search()
+    if found is None:
+        return
+    told = found.verdict
+    evidence = replace(told.evidence, sample=0)
+    yield replace(
+        subject,
+        case=case_to_run(store, store.save_case(found.case)),  # the workers' files end with the workers
+        verdict={**subject.verdict, "reason": told.reason, "kind": str(told.kind), "evidence": evidence.to_json()},
+        expected=found.expected,
+        right=found.right,
+    )
+
+
+def _results(
+    store: Store, checker: Checker, case: Case, failing: Failing, reduced: Mapping[str, Any] | None
+) -> tuple[Arrays, Arrays]:
+    """The expected results on the failing sample, as they were kept or computed once more, and the correctly rounded
+    ones. `reduced`: the verdict on the reduced case, where that one is exported."""
+    samples = checker.reference(case).samples
+    found = failing.finding.evidence if reduced is None else Evidence.from_json(reduced.get("evidence") or {})
+    index = found.sample or 0
+    known = index < len(samples) and not samples[index].failure
+    expected, right = (dict(samples[index].native), right_results(samples[index])) if known else ({}, {})
+    digest = (failing.finding.verdict.get("artifacts") or {}).get("expected")
+    if digest and reduced is None:
+        with contextlib.suppress(StoreError, OSError, ValueError):
+            return store.load_tensors(digest), right
+    return expected, right
+
+
+def _converted(checker: Checker, case: Case, failing: Failing) -> Program | None:
+    """The model that the compiler was given, where it was made from another form and is not itself the culprit."""
+    program, accepts = case.program, resolve(case.targets[0]).accepts
+    if failing.finding.verdict.get("blame") or failing.bug.fingerprint.stage == Stage.CONVERT:
+        return None
+    if program.framework == "onnx" or accepts_directly(program.form, program.framework, accepts):
+        return None
+    link = find_converter(program.form, program.framework, accepts)
+    if link is None or link.form != "onnx":
+        return None
+    made = Conversions(checker.pool).convert(case, link).program
+    return replace(made, framework="onnx") if made else None
+
+
+def _rewritten(store: Store, checker: Checker, case: Case, failing: Failing) -> Case | None:
+    """A torch.export archive as text that people can read, with the failing inputs in it."""
+    if case.program.form != "torch":
+        return None
+    sample = failing.finding.evidence.sample or 0
+    signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
+    question = CandidateQuestion(replace(case, samples=case.samples[sample : sample + 1]), case.targets[0], signature)
+    made = written_anew(checker, question)
+    return case_to_run(store, store.save_case(made)) if made else None  # the workers' files end with the workers

@@ -1,0 +1,114 @@
+"""What shows in a later call of a compiled program alone: it is cut, and made plain, with the calls before.
+
+A compiler may keep something of one call for the next, a result or a size. The parts of such a program are right when
+they are called once: each is compiled, called on what it was given in the earlier calls, and then on what it was given
+in the one that failed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from driftline.campaign.triage.part_screening import PartScreening
+from driftline.campaign.triage.plainest import cast, same_failure
+from driftline.checking.batch import Screened
+from driftline.checking.batch_requests import ProgramRequest
+from driftline.core.tensors import Arrays
+from driftline.core.verdict import VALUE_KINDS, Kind
+from driftline.diagnose.reduce.generated import in_plainer_dtypes, write_generated
+from driftline.diagnose.reduce.graph import ProgramGraph
+from driftline.generate.graph import Graph
+from driftline.generate.mutate import retyped
+from driftline.generate.random_graph import GROWTH, resized
+
+
+def in_fewest_calls(screening: PartScreening, whole: Screened) -> Screened:
+    """The program called no more often than it takes: once, if that fails; else in the calls at one size, if that
+    does."""
+    graph = screening.graph_as_it_failed(whole)
+    if not whole.sample or graph is None:
+        return whole
+    *before, last = calls_of(screening, whole)
+    alike = [*(arrays for arrays in before if _shapes(arrays) == _shapes(last)), last]
+    fewer = [[last], *([alike] if 1 < len(alike) <= len(before) else [])]
+    answers = screening.screen([_called(screening, whole, graph, calls) for calls in fewer])
+    return next((answer for answer in answers if same_failure(answer, whole)), whole)
+
+
+def calls_of(screening: PartScreening, failing: Screened) -> list[Arrays]:
+    """Its inputs, up to those that it failed on."""
+    return [dict(sample.arrays) for sample in screening.calls(failing).samples]
+
+
+class CallByCall:
+    """Asks for parts of a program that fails in a later call, on what the program computed in each of its calls."""
+
+    def __init__(self, graph: Graph, values: str, calls: int) -> None:
+        self._graph = graph
+        self._values = values
+        self._calls = calls
+        grown = resized(graph, graph.varying, graph.varying + GROWTH) if graph.varying else None
+        pairs = zip(graph.types(), grown.types() if grown else (), strict=False)
+        self._varying = {number for number, (one, other) in enumerate(pairs) if one != other}
+
+    def asked(self, screening: PartScreening, part: Graph, sources: Sequence[int]) -> ProgramRequest:
+        """A part that is given nothing whose size changes has one size."""
+        varying = self._graph.varying if self._varying.intersection(sources) else 0
+        return screening.on_values(replace(part, varying=varying), self._values, sources, self._calls)
+
+    def part(self, screening: PartScreening, part: ProgramGraph) -> ProgramRequest:
+        written = write_generated(part, self._graph)
+        return self.asked(screening, written, [leaf.number for leaf in part.leaves])
+
+
+class PlainLaterCall:
+    """The plainest form of a part that is right in a first call: without gradient, in the plainest dtype, until the
+    deadline (`time.monotonic`). What is asked once there (`PlainestForm`) says nothing of it."""
+
+    def __init__(self, screening: PartScreening, language: str, deadline: float) -> None:
+        self._screening = screening
+        self._language = language
+        self._deadline = deadline
+
+    def of(self, part: Screened) -> Screened:
+        for simpler in (self._untransformed, self._in_plainer_dtype):
+            graph = part.made.graph if part.made else None
+            if not part.sample or graph is None or time.monotonic() > self._deadline:
+                return part
+            part = simpler(part, graph)
+        return part
+
+    def _untransformed(self, part: Screened, graph: Graph) -> Screened:
+        """What is wrong about the result itself of a later call is wrong about its gradient, in whatever way: it may
+        have none any more."""
+        if not (graph.grad or graph.transform):
+            return part
+        calls = calls_of(self._screening, part)
+        (plain,) = self._screening.screen([self._screening.in_calls(replace(graph, grad=False, transform=""), calls)])
+        no_crash = part.kind in (*VALUE_KINDS, Kind.WRONG_STRUCTURE)
+        wrong = no_crash and plain.kind in VALUE_KINDS and plain.sample == part.sample
+        return plain if wrong and bool(plain.evidence.policies) == bool(part.evidence.policies) else part
+
+    def _in_plainer_dtype(self, part: Screened, graph: Graph) -> Screened:
+        """The first that fails as the part does, and in a later call as well."""
+        calls = calls_of(self._screening, part)
+        requests = [
+            self._screening.in_calls(plain, [cast(arrays, old, new) for arrays in calls])
+            for changed, old, new in in_plainer_dtypes(graph)
+            if (plain := retyped(changed, self._language)) is not None
+        ]
+        answers = self._screening.screen(requests)
+        return next((answer for answer in answers if answer.sample and same_failure(answer, part)), part)
+
+
+def _called(screening: PartScreening, whole: Screened, graph: Graph, calls: Sequence[Arrays]) -> ProgramRequest:
+    """The program at one size, on these inputs alone."""
+    assert whole.made
+    origins = (whole.made.origins[whole.sample],) * len(calls)
+    return replace(whole.request, graph=graph, inputs=screening.in_calls(graph, calls).inputs, strategies=origins)
+
+
+def _shapes(arrays: Arrays) -> list[tuple[int, ...]]:
+    return [array.shape for array in arrays.values()]

@@ -1,0 +1,121 @@
+"""The code that compilers keep on disk for later processes: where it lies, and which entries are damaged.
+
+There are lasting caches, which only nurseries write to, and caches of one run, for its workers. A nursery has no
+sandbox and loads code from its caches. So workers, which run programs of other people, can read the lasting caches but
+not write there. Their own caches lie in the scratch folder of the run and are removed with that folder.
+
+A compiler that is killed while it writes an entry, or a full disk, leaves a part of a file, which every later process
+loads: the error is no bug of the compiler then. Standard library only: this runs in workers and in the parent.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from driftline.core.config import cache_home
+
+# Variables that name the folders in which compilers keep code, with the folder's name among the caches. Compilers whose
+# name stands here keep code in any case, others where the user has set the variable.
+_FOLDERS = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
+_WHERE_SET = {"JAX_COMPILATION_CACHE_DIR": "jax", "TVM_FFI_CACHE_DIR": "tvm-ffi"}
+VARIABLES = (*_FOLDERS, *_WHERE_SET)
+_LIBRARIES = (".so", ".o", ".cubin")
+_NOT_ENTRIES = (".lock",)
+
+
+# Called after the caches of a process have moved. A backend whose compiler keeps the name of a folder in memory adds a
+# function here when it is warmed.
+after_move: list[Callable[[], None]] = []
+
+
+def lasting_caches() -> Path:
+    """The folder of the caches that only nurseries write to."""
+    return cache_home() / "compilers"
+
+
+def cache_variables(caches: Path) -> dict[str, str]:
+    """Return the environment variables that tell compilers to keep their caches below a folder."""
+    return {variable: str(caches / folder) for variable, folder in _FOLDERS.items()}
+
+
+def move_caches(caches: Path) -> None:
+    """Make the compilers of this process keep their caches below another folder from now on."""
+    told = cache_variables(caches)
+    told |= {variable: str(caches / folder) for variable, folder in _WHERE_SET.items() if os.environ.get(variable)}
+    os.environ.update(told)
+    for moved in after_move:
+        moved()
+
+
+def own_caches() -> list[Path]:
+    """The folders in which compilers of this process keep code."""
+    return [Path(os.environ[variable]) for variable in VARIABLES if os.environ.get(variable)]
+
+
+def point_elsewhere(folder: Path) -> None:
+    """Make the compilers of this process keep their caches in an empty folder from now on. A backend that keeps the
+    name of a folder in memory forgets that itself (`Backend.begin_anew`)."""
+    for variable in VARIABLES:
+        if os.environ.get(variable):
+            own = folder / variable.lower()
+            own.mkdir(parents=True, exist_ok=True)
+            os.environ[variable] = str(own)
+
+
+def remove_damaged(places: list[Path]) -> int:
+    """Delete entries that are not whole, and return how many there were."""
+    damaged = [entry for entry in _entries(places) if is_damaged(entry)]
+    return sum(_removed(entry) for entry in damaged)
+
+
+def remove_all(places: list[Path]) -> int:
+    """Delete every entry, file by file: folders stay for those who write at this moment."""
+    return sum(_removed(entry) for entry in list(_entries(places)))
+
+
+def is_damaged(entry: Path) -> bool:
+    """Is this file empty or cut short, as far as its format tells?"""
+    try:
+        size = entry.stat().st_size
+        if size == 0:
+            return True
+        if entry.suffix in _LIBRARIES:
+            return _is_cut_library(entry, size)
+        if entry.suffix == ".py":
+            ast.parse(entry.read_bytes())
+    except (SyntaxError, ValueError):
+        return True
+    except OSError:  # gone meanwhile
+        return False
+    return False
+
+
+def _is_cut_library(entry: Path, size: int) -> bool:
+    """Does an ELF file of 64 bits end before its section headers, which linkers write last, do?"""
+    with open(entry, "rb") as file:
+        header = file.read(64)
+    if header[:4] != b"\x7fELF":
+        return True
+    if header[4] != 2 or len(header) < 64:
+        return len(header) < 64
+    start = struct.unpack_from("<Q", header, 0x28)[0]
+    each, count = struct.unpack_from("<HH", header, 0x3A)
+    return bool(size < start + each * count)
+
+
+def _entries(places: list[Path]) -> Iterator[Path]:
+    for place in places:
+        for folder, _, names in os.walk(place):
+            yield from (Path(folder) / name for name in names if not name.endswith(_NOT_ENTRIES))
+
+
+def _removed(entry: Path) -> bool:
+    with contextlib.suppress(OSError):
+        entry.unlink()
+        return True
+    return False

@@ -1,0 +1,135 @@
+"""Files that workers hand to the process that started them.
+
+Landlock lets workers make plain files only in the folders that are read here. This module is the second guard, for
+kernels without Landlock: a *shared* folder is opened before its first worker starts, and everything below is reached
+from that descriptor, one folder at a time, without following a link that a worker may have put in place of a folder or
+a file. A pipe or a device in place of a file is refused and never waited for.
+
+Paths outside shared folders are opened as usual. Workers themselves have no shared folders.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from driftline.core.errors import DamagedFile
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_LINKS = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO)  # what opening a link, or a pipe that nobody reads, ends with
+
+_shared: dict[str, int] = {}  # folders that workers may write to, with an open descriptor of each
+
+
+def share(folder: Path) -> None:
+    """Open a folder in which workers will make files, before the first of them starts."""
+    _shared[f"{folder}/"] = os.open(folder, _FOLDER)
+
+
+def unshare(folder: Path) -> None:
+    """Close the descriptor of a folder that no worker uses any more."""
+    descriptor = _shared.pop(f"{folder}/", None)
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+def handed(path: Path | str) -> Path:
+    """Return a path that a worker named. Raises `DamagedFile` unless the path lies below a shared folder."""
+    if _shared and not _below(path):
+        raise DamagedFile(f"A worker named the file {path}, which is not one of the files it may hand over.")
+    return Path(path)
+
+
+def open_file(path: Path | str) -> BinaryIO:
+    """Open a file for reading. Below a shared folder, links are not followed and only plain files are opened."""
+    if not _below(path):
+        return open(path, "rb")
+    with _parent_of(path) as (folder, name):
+        file = os.fdopen(_open(name, os.O_RDONLY, folder, path), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise DamagedFile(f"{path} is not a plain file.")
+    return file
+
+
+def write_file(path: Path | str, pieces: list[bytes | memoryview]) -> None:
+    """Write a file whole or not at all: a reader never sees half a file. Below a shared folder, no link is followed."""
+    with _parent_of(path) as (folder, name):
+        part = f"{name}.part{os.getpid()}"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+        with os.fdopen(_open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder, path), "wb") as file:
+            file.writelines(pieces)
+        os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a text file that a worker writes, or an empty list where there is no such file."""
+    try:
+        with open_file(path) as file:
+            return file.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def make_folder(path: Path) -> None:
+    """Make a new folder; its parent is not reached through a link of a worker's."""
+    with _parent_of(path) as (folder, name):
+        os.mkdir(name, dir_fd=folder)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder with all that it holds; neither the folder nor its parents are reached through a link."""
+    with contextlib.suppress(DamagedFile, OSError), _parent_of(path) as (folder, name):
+        shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file or a link, if there is one; its folder is not reached through a link of a worker's."""
+    with contextlib.suppress(DamagedFile, OSError), _parent_of(path) as (folder, name):
+        os.unlink(name, dir_fd=folder)
+
+
+def _below(path: Path | str) -> tuple[int, list[str]] | None:
+    """The descriptor of the shared folder that a path lies below, as the path is written, and the names from there."""
+    text = os.fspath(path)
+    for root, descriptor in list(_shared.items()):  # other threads may begin or end a run
+        if text.startswith(root):
+            names = [name for name in text[len(root) :].split("/") if name not in ("", ".")]
+            return (descriptor, names) if names and ".." not in names else None
+    return None
+
+
+@contextlib.contextmanager
+def _parent_of(path: Path | str) -> Iterator[tuple[int, str]]:
+    """The folder of a path as an open descriptor, and the last name of the path."""
+    found = _below(path)
+    if found:
+        folder, names = os.dup(found[0]), found[1]
+    else:
+        above, last = os.path.split(path)
+        folder, names = os.open(above or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), [last]
+    try:
+        for name in names[:-1]:
+            inner = _open(name, _FOLDER, folder, path)
+            os.close(folder)
+            folder = inner
+        yield folder, names[-1]
+    finally:
+        os.close(folder)
+
+
+def _open(name: str, flags: int, folder: int, path: Path | str) -> int:
+    try:
+        return os.open(name, flags | _FILE, 0o666, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _LINKS:
+            raise DamagedFile(f"{path} cannot be opened: {name!r} in it is not a plain file or folder.") from error
+        raise

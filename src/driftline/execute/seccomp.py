@@ -1,0 +1,134 @@
+"""A seccomp filter: the system calls that a worker may not make, where Landlock has no say.
+
+Standard library only: this runs in environments that have nothing else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+from errno import EACCES, ENOENT, ENOSYS, EPERM
+from pathlib import Path
+
+_PR_SET_SECCOMP = 22
+_TSYNC = 1  # for all threads of the process
+_LOAD, _EQUAL, _ABOVE, _MASK, _GIVE = 0x20, 0x15, 0x35, 0x54, 0x06  # codes of the filter's instructions
+_NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_X32 = 0x40000000  # the first number of x86-64's second set of system calls
+_NEW_USER_NAMESPACE = 0x10000000
+_UNIX, _STREAM, _SEQPACKET = 1, 1, 5
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # ioctl requests that type into a terminal
+
+# machine -> (audit number, column in the tables below)
+_MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+_ABSENT = -1
+
+# name: (number on x86-64, number on 64-bit Arm)
+# Compilers and linkers set modes and times of files that they made; that these calls do nothing harms nobody.
+PRETENDED = {
+    "chmod": (90, _ABSENT), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "utime": (132, _ABSENT), "utimes": (235, _ABSENT), "futimesat": (261, _ABSENT),
+}  # fmt: skip
+DENIED = {
+    # owners and attributes of files
+    "chown": (92, _ABSENT), "fchown": (93, 55), "lchown": (94, _ABSENT), "fchownat": (260, 54),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
+    "file_setattr": (469, 469), "open_by_handle_at": (304, 265),
+    # other processes
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438),
+    # objects of the kernel that outlive the process
+    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    # namespaces and mounts
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
+    "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
+    "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
+    # the machine
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "init_module": (175, 105),
+    "finit_module": (313, 273), "delete_module": (176, 106), "kexec_load": (246, 104), "kexec_file_load": (320, 294),
+    "reboot": (169, 142), "swapon": (167, 224), "swapoff": (168, 225), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266), "sethostname": (170, 161),
+    "setdomainname": (171, 162), "syslog": (103, 116), "quotactl": (179, 60), "acct": (163, 89),
+    "vhangup": (153, 58), "iopl": (172, _ABSENT), "ioperm": (173, _ABSENT), "fanotify_init": (300, 262),
+}  # fmt: skip
+# Programs that get this answer use older calls, which the filter can read.
+UNKNOWN = {"clone3": (435, 435), "io_uring_setup": (425, 425)}
+READ = {
+    "socket": (41, 198), "socketpair": (53, 199), "prlimit64": (302, 261), "clone": (56, 220), "ioctl": (16, 29),
+    "kill": (62, 129), "utimensat": (280, 88),
+}  # fmt: skip
+
+Instruction = tuple[int, int, int, int]  # code, lines to skip if it holds, lines to skip if not, number
+
+
+def available() -> bool:
+    """True if this kernel and machine can filter system calls."""
+    return platform.machine() in _MACHINES and Path("/proc/sys/kernel/seccomp").exists()
+
+
+def restrict() -> None:
+    """Install the filter in this process, for good; nothing is done on machines that the tables do not know."""
+    if platform.machine() not in _MACHINES:
+        return
+    program = _filter(*_MACHINES[platform.machine()])
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in program))
+    head = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    call = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+    if libc.syscall(call, 1, _TSYNC, head) != 0:
+        libc.prctl(_PR_SET_SECCOMP, 2, head, 0, 0)
+
+
+def _filter(machine: int, column: int) -> list[Instruction]:
+    lines: list[Instruction] = [
+        (_LOAD, 0, 0, _MACHINE),  # another machine's kind of call would have other numbers
+        (_EQUAL, 1, 0, machine),
+        _answer(ENOSYS),
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+    if column == 0:
+        lines += [(_ABOVE, 0, 1, _X32), _answer(ENOSYS)]
+    for table, error in ((PRETENDED, 0), (DENIED, EPERM), (UNKNOWN, ENOSYS)):
+        for numbers in table.values():
+            lines += _on(numbers[column], [_answer(error)])
+    for name, body in _bodies(os.getpid()).items():
+        lines += _on(READ[name][column], body)
+    return [*lines, (_GIVE, 0, 0, _ALLOW)]
+
+
+def _on(number: int, body: list[Instruction]) -> list[Instruction]:
+    """Run `body`, which ends with an answer, for one system call."""
+    return [] if number == _ABSENT else [(_EQUAL, 0, len(body), number), *body]
+
+
+def _bodies(pid: int) -> dict[str, list[Instruction]]:
+    """Return the instructions for calls whose arguments decide."""
+    allow: Instruction = (_GIVE, 0, 0, _ALLOW)
+    first, second = (_LOAD, 0, 0, _ARGUMENTS), (_LOAD, 0, 0, _ARGUMENTS + 8)
+    return {
+        "socket": [_answer(EACCES)],
+        # Datagrams name their receiver in memory, which a filter cannot read.
+        "socketpair": [
+            first, (_EQUAL, 0, 4, _UNIX), second, (_MASK, 0, 0, 0xF),
+            (_EQUAL, 2, 0, _STREAM), (_EQUAL, 1, 0, _SEQPACKET), _answer(EACCES), allow,
+        ],
+        "prlimit64": [first, (_EQUAL, 2, 0, 0), (_EQUAL, 1, 0, pid), _answer(EPERM), allow],
+        "clone": [first, (_MASK, 0, 0, _NEW_USER_NAMESPACE), (_EQUAL, 1, 0, 0), _answer(EPERM), allow],
+        "ioctl": [second, (_EQUAL, 1, 0, _TIOCSTI), (_EQUAL, 0, 1, _TIOCLINUX), _answer(EPERM), allow],
+        "kill": [first, (_EQUAL, 0, 1, 0xFFFFFFFF), _answer(EPERM), allow],  # -1: all processes of the user
+        # Setting the time of a path to now often means "make the file if it is not there": then the caller must go on.
+        "utimensat": [
+            second, (_EQUAL, 0, 2, 0), (_LOAD, 0, 0, _ARGUMENTS + 12), (_EQUAL, 4, 0, 0),
+            (_LOAD, 0, 0, _ARGUMENTS + 16), (_EQUAL, 0, 2, 0), (_LOAD, 0, 0, _ARGUMENTS + 20), (_EQUAL, 1, 0, 0),
+            _answer(0), _answer(ENOENT),
+        ],
+    }  # fmt: skip
+
+
+def _answer(error: int) -> Instruction:
+    """Answer a call with an error, or, with 0, as if it had been carried out."""
+    return (_GIVE, 0, 0, _ERRNO | error)

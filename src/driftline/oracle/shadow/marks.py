@@ -1,0 +1,27 @@
+"""Marks in the place of NaN and infinities: an operator that is run on them shows which results these reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from driftline.core.tensors import Array
+
+NEAR = 2  # elements away: the neighbours that an interpolation may give the weight zero
+
+
+def marks_of(source: Array, axes: Iterable[int] = ()) -> Array:
+    """Positive numbers where the source is not finite, and `NEAR` along these axes; zeros elsewhere. No two are equal,
+    so that weights of both signs do not cancel."""
+    odd = ~np.isfinite(source)
+    for axis in axes:
+        spread = odd.copy()
+        for step in range(1, NEAR + 1):
+            before, after = [slice(None)] * odd.ndim, [slice(None)] * odd.ndim
+            before[axis], after[axis] = slice(None, -step), slice(step, None)
+            if step < odd.shape[axis]:
+                spread[tuple(after)] |= odd[tuple(before)]
+                spread[tuple(before)] |= odd[tuple(after)]
+        odd = spread
+    return np.where(odd, 1.0 + np.random.default_rng(0).random(odd.shape), 0.0)

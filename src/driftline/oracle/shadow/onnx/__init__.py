@@ -1,0 +1,1 @@
+"""The shadow of ONNX models: each node computed in higher precision, with what rounding may move."""

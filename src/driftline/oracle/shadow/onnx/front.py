@@ -1,0 +1,18 @@
+"""Opens the shadow of an ONNX program."""
+
+from __future__ import annotations
+
+from driftline.core.tensors import Arrays
+from driftline.oracle.arithmetic import Arithmetic
+from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.shadow.onnx.shadow import OnnxShadow
+from driftline.programs.opened import OpenedProgram
+
+
+def open_shadow(program: OpenedProgram, arrays: Arrays, arithmetic: Arithmetic) -> OnnxShadow:
+    try:
+        return OnnxShadow(program.model(), arrays, arithmetic)
+    except NoExactReference:
+        raise
+    except Exception as error:
+        raise NoExactReference(f"the model cannot be opened in float64 ({type(error).__name__}: {error})") from error

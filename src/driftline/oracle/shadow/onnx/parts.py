@@ -1,0 +1,105 @@
+"""Prepares an ONNX model for its shadow: compositions taken apart, and the type in which each value is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from driftline.core.tensors import is_float
+from driftline.programs.onnx.floats import SMALL_FLOATS, with_floats_in
+
+# Functions of the standard whose parts may each round. Left whole: those whose function body computes in double
+# (ReduceLogSumExp, AffineGrid), overflows where implementations do not (Softplus), or that one rounding describes.
+_COMPOSITIONS = (
+    "Attention", "CausalConvWithState", "DynamicQuantizeLinear", "Gelu", "GroupNormalization", "HardSigmoid",
+    "HardSwish", "LayerNormalization", "LinearAttention", "LogSoftmax", "MeanVarianceNormalization", "Mish",
+    "NegativeLogLikelihoodLoss", "RMSNormalization", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare",
+    "RotaryEmbedding", "Softmax", "SoftmaxCrossEntropyLoss", "SwiGLU", "Swish",
+)  # fmt: skip
+
+
+def taken_apart(model: Any) -> Any:
+    """The model with its own functions, and those compositions, replaced by their parts."""
+    from onnx import inliner
+
+    model = inliner.inline_local_functions(model)
+    _spell_out_defaults(model)
+    _declare_constants(model)
+    # The inliner stumbles over arguments that are left out before the last one; such nodes stay whole.
+    gaps = {node.op_type for graph in graphs(model.graph) for node in graph.node if "" in node.input}
+    selected = [("", name) for name in _COMPOSITIONS if name not in gaps]
+    return inliner.inline_selected_functions(model, selected, exclude=False, inline_schema_functions=True)
+
+
+def _spell_out_defaults(model: Any) -> None:
+    """The inliner leaves an attribute without a value empty, where the operator has a default for it."""
+    from onnx import defs
+
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
+    for graph in graphs(model.graph):
+        for node in graph.node:
+            if node.domain not in ("", "ai.onnx") or node.op_type not in _COMPOSITIONS:
+                continue
+            given = {attribute.name for attribute in node.attribute}
+            for name, attribute in defs.get_schema(node.op_type, opset, "").attributes.items():
+                if name not in given and attribute.default_value.name:
+                    node.attribute.append(attribute.default_value)
+
+
+def _declare_constants(model: Any) -> None:
+    """The inliner asks for the types of a node's arguments, and knows none of an initializer that is no input."""
+    from onnx import helper
+
+    for graph in graphs(model.graph):
+        declared = {value.name for value in (*graph.input, *graph.value_info)}
+        for tensor in graph.initializer:
+            if tensor.name not in declared:
+                value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+                graph.value_info.append(value)
+
+
+def promoted(model: Any) -> Any:
+    """The same in float64. Inferred types of intermediate values are dropped: the evaluator does not need them."""
+    model = with_floats_in(model, "float64", SMALL_FLOATS)
+    del model.graph.value_info[:]
+    return model
+
+
+def inferred_types(model: Any) -> dict[str, str]:
+    """Name of a value -> the float type in which the program stores it, and '' for what is no float. Values of which
+    nothing is known are missing."""
+    from onnx import shape_inference
+
+    try:
+        model = shape_inference.infer_shapes(model)
+    except Exception:  # models that are too large for it, or whose operators it does not know
+        return {}
+    types: dict[str, str] = {}
+    for graph in graphs(model.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type:
+                types[value.name] = type_name(value.type.tensor_type.elem_type)
+        for tensor in graph.initializer:
+            types[tensor.name] = type_name(tensor.data_type)
+    return types
+
+
+def graphs(graph: Any) -> Iterator[Any]:
+    """A graph and all graphs inside its nodes."""
+    from onnx import AttributeProto
+
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield from graphs(attribute.g)
+
+
+def type_name(element: int) -> str:
+    from onnx import helper
+
+    try:
+        name = str(helper.tensor_dtype_to_np_dtype(element).name)
+    except KeyError:
+        return ""
+    return name if is_float(name) or name.startswith("complex") else ""

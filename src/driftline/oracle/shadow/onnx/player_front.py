@@ -1,0 +1,21 @@
+"""Opens the shadow of an ONNX program that is played on torch: one recorded run, as for torch programs."""
+
+from __future__ import annotations
+
+from driftline.core.tensors import Arrays
+from driftline.oracle.arithmetic import Arithmetic
+from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.references.onnx_player_reference import PlayedOnnx
+from driftline.oracle.shadow.torch.shadow import TorchShadow, record
+from driftline.programs.opened import OpenedProgram
+
+
+def open_shadow(program: OpenedProgram, arrays: Arrays, arithmetic: Arithmetic) -> TorchShadow:
+    try:
+        played = PlayedOnnx(program)
+        tape = record(lambda: played.tensors(arrays))
+    except NoExactReference:
+        raise
+    except Exception as error:
+        raise NoExactReference(f"the model cannot be recorded ({type(error).__name__}: {error})") from error
+    return TorchShadow(tape, arithmetic)

@@ -1,0 +1,71 @@
+"""Walks an ONNX graph node by node with the evaluator of the ONNX project, and finds out its types on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Arrays, is_float
+from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.shadow.onnx.parts import inferred_types
+from driftline.programs.onnx.evaluator import make_evaluator
+
+NodeStep = Callable[[Any, list[Any], dict[str, Any]], tuple[Any, ...]]
+
+
+def walked_by(step: NodeStep) -> Any:
+    """A kind of evaluator that hands every node to `step`. Graphs inside nodes get an evaluator of the same kind."""
+    from onnx.reference import ReferenceEvaluator
+
+    class Walked(ReferenceEvaluator):
+        def run(
+            self, output_names: Any, feed_inputs: Any, attributes: Any = None, intermediate: bool = False, **_: Any
+        ) -> Any:
+            results: dict[str, Any] = {"": None, **self.rt_inits_, **feed_inputs}
+            for node in self.rt_nodes_:
+                context: dict[str, Any] = {"context": results} if node.need_context() else {}
+                if node.has_linked_attribute and attributes:
+                    context["linked_attributes"] = attributes
+                made = step(node, [results[name] for name in node.input], context)
+                results.update(zip(node.output, made, strict=False))
+            return results if intermediate else [results[name] for name in output_names or self.output_names]
+
+    return Walked
+
+
+def stored_types(model: Any, arrays: Arrays) -> dict[str, str]:
+    """From shape inference; where that leaves something out, from one run of the model in its own types."""
+    types = inferred_types(model)
+    missing: dict[str, str] = {}
+
+    def note(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
+        results = evaluated(node, inputs, context)
+        for name, result in zip(node.output, results, strict=False):
+            if isinstance(result, np.ndarray):
+                dtype = result.dtype.name
+                missing[name] = dtype if is_float(dtype) or result.dtype.kind == "c" else ""
+        return results
+
+    if all(name in types for node in model.graph.node for name in node.output if name):
+        return types
+    evaluator = make_evaluator(model, walked_by(note))
+    with np.errstate(all="ignore"):
+        evaluator.run(None, {name: arrays[name] for name in evaluator.input_names if name in arrays})
+    return missing | types
+
+
+def evaluated(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
+    results = in_doubles(node, lambda: node.run(*inputs, **context))
+    return results[: len(node.output)]  # some implementations return optional results that were not asked for
+
+
+def in_doubles(node: Any, run: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """What a node gives. One that is not valid, or that does not know doubles, has no exact result."""
+    try:
+        return run()
+    except NoExactReference:
+        raise
+    except Exception as error:
+        raise NoExactReference(f"{node.op_type} does not run in float64 ({type(error).__name__}: {error})") from error

@@ -1,0 +1,71 @@
+"""What an open element of a torch operation may be, where the specification can be read in a few ways only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from driftline.oracle.shadow.call import schema_argument
+from driftline.oracle.shadow.onnx.readings import written_in_turns
+from driftline.oracle.shadow.torch.rules import name_of
+
+
+def readings_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> list[torch.Tensor]:
+    """The results by each reading; empty where the open elements may be anything."""
+    rule = _RULES.get(name_of(target))
+    return rule(target, args, kwargs, result) if rule and isinstance(result, torch.Tensor) else []
+
+
+def _complex_sum(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
+) -> list[torch.Tensor]:
+    """Part by part; or with the second summand multiplied by a complex one first, which makes NaN of a part beside an
+    infinity."""
+    if not result.is_complex() or result is args[0]:  # written in place: what stood there is gone
+        return []
+    alpha = schema_argument(target, args, kwargs, "alpha")
+    if isinstance(alpha, complex):
+        return []
+    sign = (-1 if name_of(target) == "sub" else 1) * (1 if alpha is None else alpha)
+    first, second = (torch.view_as_real(torch.as_tensor(one, dtype=result.dtype).expand_as(result)) for one in args[:2])
+    parts = first + sign * second
+    spoilt = torch.where(parts.isfinite(), parts, torch.nan)
+    beside = torch.where(parts.isinf(), parts, torch.nan)
+    return [torch.view_as_complex(values.contiguous()) for values in (parts, spoilt, beside, parts + torch.nan)]
+
+
+def _scatter(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> list[torch.Tensor]:
+    """Any of the updates that meet in one place may be the last."""
+    data, whole = args[0], torch.arange(result.numel()).reshape(result.shape)
+    if data.is_complex() or data.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        return []
+    if name_of(target) == "scatter":
+        if schema_argument(target, args, kwargs, "reduce") or not isinstance(args[3], torch.Tensor):
+            return []
+        dim, index, updates = args[1], args[2], args[3]
+        if not data.dim() or index.dim() != data.dim():
+            return []
+        corner = whole[tuple(slice(size) if axis != dim % data.dim() else slice(None) for axis, size in
+                             enumerate(index.shape))]  # fmt: skip
+        places = corner.gather(dim, index)
+        updates = updates[tuple(slice(size) for size in index.shape)]
+    elif name_of(target) == "index_put":
+        if schema_argument(target, args, kwargs, "accumulate"):
+            return []
+        indices = [slice(None) if index is None else index for index in args[1]]
+        places, updates = whole[tuple(indices)], args[2]
+    else:
+        return []
+    turns = written_in_turns(data.numpy(), np.asarray(places.numpy()), updates.broadcast_to(places.shape).numpy())
+    return [torch.from_numpy(written) for written in turns]
+
+
+_RULES: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any], torch.Tensor], list[torch.Tensor]]] = {
+    "add": _complex_sum,
+    "sub": _complex_sum,
+    "scatter": _scatter,
+    "index_put": _scatter,
+}

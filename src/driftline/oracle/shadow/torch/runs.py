@@ -1,0 +1,237 @@
+"""The ways of playing a tape: as the reference, with rounding errors, pushed, and with open things changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from driftline.core.tensors import Array
+from driftline.oracle.noise import Joint, NoiseSource, Products, has_subnormal, kept
+from driftline.oracle.shadow.call import Call
+from driftline.oracle.shadow.decisions import Decision, Order
+from driftline.oracle.shadow.fused_additions import RecentProducts, layout, with_addend_first
+from driftline.oracle.shadow.open_runs import Reading
+from driftline.oracle.shadow.quantised import moved_by_quanta
+from driftline.oracle.shadow.tape import TapeNode
+from driftline.oracle.shadow.torch.decisions import index_result
+from driftline.oracle.shadow.torch.open import open_elements, replaced
+from driftline.oracle.shadow.torch.readings import readings_of
+from driftline.oracle.shadow.torch.rules import amplitudes, joint_errors, name_of, products_of
+
+Alternative = int | Order | Reading
+
+
+@dataclass
+class TorchRunMemory:
+    """What one run finds out and others use; operations go by their number on the tape."""
+
+    sizes: dict[int, list[Array | None]] = field(default_factory=dict)  # of rounding errors
+    joint: dict[int, Joint | None] = field(default_factory=dict)
+    places: dict[int, int] = field(default_factory=dict)  # among how many places a choice is made
+    open: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # what the specification leaves open
+    bound: set[tuple[int, int]] = field(default_factory=set)  # open results of which a few readings are known
+    clauses: set[str] = field(default_factory=set)
+    unruled: set[str] = field(default_factory=set)  # operations for which there is no rule
+    subnormal: bool = False  # a rounded result is a subnormal number
+    roundings: int = 0
+    terms: int = 1
+
+    def open_of(self, *, bound: bool) -> dict[int, dict[int, torch.Tensor]]:
+        """The open elements of results of which readings are known, or of the others."""
+        chosen = {
+            number: {index: mask for index, mask in masks.items() if ((number, index) in self.bound) is bound}
+            for number, masks in self.open.items()
+        }
+        return {number: masks for number, masks in chosen.items() if masks}
+
+
+class TorchRun:
+    """What is particular to one way of playing the tape."""
+
+    def __init__(self, memory: TorchRunMemory) -> None:
+        self.memory = memory
+
+    def given(self, constant: torch.Tensor, size: Array) -> torch.Tensor:
+        """An input or a weight that the target rounds before it computes, as the run has it."""
+        return constant
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return args
+
+    def leave_open(
+        self, number: int, node: TapeNode, args: Any, kwargs: Any, results: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        return results
+
+    def requantise(self, result: torch.Tensor, quanta: int) -> torch.Tensor:
+        """A quantised result, as the run has it."""
+        return result
+
+    def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        return call.results
+
+
+class TorchMeasuringRun(TorchRun):
+    """Finds out how large an error each operation may make."""
+
+    def __init__(self, memory: TorchRunMemory) -> None:
+        super().__init__(memory)
+        self._recent = RecentProducts(_memory_of)
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        decision.observe_reference(_floats(args))
+        return args
+
+    def leave_open(
+        self, number: int, node: TapeNode, args: Any, kwargs: Any, results: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        for index, result in enumerate(results):
+            found = open_elements(node.target, args, kwargs, result)
+            if found:
+                self.memory.clauses.add(found[0])
+                self.memory.open.setdefault(number, {})[index] = found[1]
+                if readings_of(node.target, args, kwargs, result):
+                    self.memory.bound.add((number, index))
+        return results
+
+    def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        call = replace(call, products=products_of(call))
+        sizes, known = amplitudes(call)
+        self.memory.joint[number] = joint_errors(call)
+        self.memory.subnormal |= any(
+            has_subnormal(result.detach().numpy(), call.arithmetic, dtype)
+            for result, dtype in zip(call.results, call.dtypes, strict=True)
+            if dtype is not None
+        )
+        if call.products:
+            self._recent.remember(call.results[0], call.products)
+        elif name_of(call.target) in ("add", "sub") and call.argument("alpha") in (None, 1):
+            sizes = [self._may_be_fused(number, call, sizes[0])]
+        self.memory.sizes[number] = [kept(size) for size in sizes]
+        self.memory.roundings += sum(size.size for size in self.memory.sizes[number] if size is not None)
+        fed = [a.numel() for a in call.args if isinstance(a, torch.Tensor)]
+        self.memory.terms = max(self.memory.terms, *fed, 1)
+        if not known:
+            self.memory.unruled.add(name_of(call.target))
+        return call.results
+
+    def _may_be_fused(self, number: int, call: Call, size: Array | None) -> Array | None:
+        result, summands = call.results[0], call.args[:2]
+        if size is None or not all(isinstance(one, torch.Tensor) for one in summands):
+            return size
+        first, second = summands
+        sign = -1 if name_of(call.target) == "sub" else 1
+        written = int(result is first)  # in place: what stood there is known by the result and the other summand
+        if products := self._recent.behind(first, _memory_of(first, before=written)):
+            size = self._begun(number, call, size, products, sign * second)
+        if products := self._recent.behind(second):
+            size = self._begun(number, call, size, products, result - sign * second if written else first)
+        return size
+
+    def _begun(self, number: int, call: Call, size: Array, products: Products, added: torch.Tensor) -> Array:
+        result = call.results[0]
+        given = (added.expand(result.shape).detach().numpy(), result.detach().numpy(), call.accumulator())
+        size, self.memory.joint[number] = with_addend_first(products, *given, size, self.memory.joint[number])
+        return size
+
+
+class TorchNoisyRun(TorchRun):
+    """Makes errors of that size."""
+
+    def __init__(self, memory: TorchRunMemory, noise: NoiseSource) -> None:
+        super().__init__(memory)
+        self._noise = noise
+
+    def given(self, constant: torch.Tensor, size: Array) -> torch.Tensor:
+        moved = torch.from_numpy(self._noise.narrow(constant.resolve_conj().resolve_neg().numpy(), size))
+        return constant.clone().copy_(moved)  # laid out as it was: views depend on that
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        decision.observe(_floats(args))
+        return args
+
+    def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        sizes, joint = self.memory.sizes[number], self.memory.joint[number]
+        return tuple(
+            result if size is None or dtype is None else _disturb(result, size, dtype, self._noise, joint, call.args)
+            for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
+        )
+
+
+class TorchPushedRun(TorchRun):
+    """Pushes what decides."""
+
+    def __init__(self, memory: TorchRunMemory, run: int) -> None:
+        super().__init__(memory)
+        self._run = run
+        self._random = np.random.default_rng(run)
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        moved = decision.pushed(_floats(args), self._run, self._random)
+        return tuple(torch.from_numpy(moved[i]) if i in moved else arg for i, arg in enumerate(args))
+
+    def requantise(self, result: torch.Tensor, quanta: int) -> torch.Tensor:
+        return torch.from_numpy(moved_by_quanta(result.numpy(), quanta, self._run, self._random))
+
+
+class TorchAlternativeRun(TorchRun):
+    """Makes something else of what is left open."""
+
+    def __init__(self, memory: TorchRunMemory, value: Alternative, masks: dict[int, dict[int, torch.Tensor]]) -> None:
+        super().__init__(memory)
+        self._value = value
+        self._masks = masks
+        self._turns = {number: turn for turn, number in enumerate(masks)}
+
+    def leave_open(
+        self, number: int, node: TapeNode, args: Any, kwargs: Any, results: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        changed = list(results)
+        chosen = index_result(node.target, len(results))
+        for index, mask in self._masks.get(number, {}).items():
+            if not isinstance(results[index], torch.Tensor) or mask.shape != results[index].shape:
+                continue
+            places = self.memory.places.get(number, 0) if index == chosen else 0
+            alternative: int | Array = 0
+            if isinstance(self._value, Order):
+                kind = torch.empty(0, dtype=results[index].dtype).numpy().dtype
+                alternative = self._value.numbers(kind, tuple(mask.shape), self._turns[number], len(self._turns))
+            elif isinstance(self._value, int):
+                alternative = self._value
+            if isinstance(self._value, Reading):
+                known = readings_of(node.target, args, kwargs, results[index])
+                other = self._value.at(self._turns[number]).of(known) if known else results[index]
+                other = torch.where(mask, other, results[index])
+            else:
+                other = replaced(results[index], mask, alternative, places)
+            if any(results[index] is a for a in args):
+                results[index].copy_(other)
+            else:
+                changed[index] = other
+        return tuple(changed)
+
+
+def _memory_of(tensor: torch.Tensor, *, before: int = 0) -> tuple[Any, ...]:
+    """Where a tensor lies, and how, and how often that memory was written to: now, or so many times before."""
+    return tensor.data_ptr(), tensor._version - before, *layout(tensor.shape, tensor.stride(), tensor.is_contiguous())
+
+
+def _floats(args: tuple[Any, ...]) -> dict[int, Array]:
+    return {
+        position: value.detach().numpy()
+        for position, value in enumerate(args)
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    }
+
+
+def _disturb(
+    result: torch.Tensor, size: Array, dtype: str, noise: NoiseSource, joint: Joint | None, args: tuple[Any, ...]
+) -> torch.Tensor:
+    moved = torch.from_numpy(np.asarray(noise.disturb(result.detach().numpy(), size, dtype, joint)))
+    if any(result is a for a in args):  # written in place: the caller and its views hold this very tensor
+        result.copy_(moved)
+        return result
+    return moved

@@ -1,0 +1,29 @@
+"""Judges a target that did not end within its time limit: slow, or hanging?
+
+Being slow is no failure. A run is called hanging only where the limit leaves no other explanation: the unoptimised run
+of the same program takes a thousandth of it. Compilers may take long for programs that run in no time; that is for
+`driftline perf` to measure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from driftline.core.evidence import Evidence
+from driftline.core.execution import Execution, Stage
+from driftline.core.sentences import doing, ended
+from driftline.core.verdict import Judgement, Kind, Verdict
+
+HANGS = 1000.0  # times as long as the unoptimised run
+SHORTEST = 0.001  # seconds: below this, the time of a run is that of starting it
+
+
+def judge_time_out(execution: Execution, unoptimised: float) -> Verdict:
+    """The verdict on a time-out. `unoptimised`: seconds that the program's own run takes; 0 where that is not known."""
+    waited, stage = execution.durations.get("total", 0.0), str(execution.stage)
+    beside = f"; the unoptimised run takes {max(unoptimised, SHORTEST):.2g} s" if unoptimised else ""
+    if execution.stage is Stage.RUN and unoptimised and waited >= HANGS * max(unoptimised, SHORTEST):
+        verdict = ended(Kind.TIMEOUT, stage, execution.failure, execution.log)
+        return replace(verdict, reason=f"hangs: no answer within {waited:.3g} s while running{beside}")
+    told = f"did not end within {waited:.3g} s while {doing(stage)}{beside}"
+    return Verdict(Judgement.INCONCLUSIVE, told, evidence=Evidence(stage=stage, log=execution.log))

@@ -1,0 +1,167 @@
+"""Models with operators of unknown meaning: the rest is judged around them.
+
+An operator of another domain has no reference. Where its result has the type of its first argument, as far as the
+model says, that argument passes through in its place; where the model declares another type, the result becomes an
+input; nodes behind a result of which nothing is known cannot be kept. What the operator was fed becomes an output of
+the model, so that it is compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# Contrib operators of ONNX Runtime that `programs/onnx/player` knows; those of the standard's own domain stand apart.
+CONTRIB = frozenset({
+    "Attention", "BiasGelu", "BiasSoftmax", "DequantizeLinear", "DynamicQuantizeMatMul", "EmbedLayerNormalization",
+    "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "GroupQueryAttention", "MatMulIntegerToFloat",
+    "MatMulNBits", "MultiHeadAttention", "QLinearAdd", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid",
+    "QuantizeLinear", "QuickGelu", "RotaryEmbedding", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+    "TransposeMatMul",
+})  # fmt: skip
+CONTRIB_IN_STANDARD_DOMAIN = frozenset({"SimplifiedLayerNormalization"})
+_STANDARD = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What was taken out of a model: by operator, and how many nodes are gone besides."""
+
+    operators: str
+    lost: int
+    outputs: tuple[str, ...]  # of the model as it was
+    known: tuple[str, ...]  # those of them that no result of these operators flows into
+
+    def __str__(self) -> str:
+        lost = f" {self.lost} nodes that depend on them were left out too." if self.lost else ""
+        return (
+            f"Judged without {self.operators}, whose meaning Driftline does not know: their inputs are compared, and"
+            " the first is passed on in place of their result (or a new input, where the model declares another type)."
+            f"{lost} A target may not be able to load the model as it is."
+        )
+
+
+def cut_around_unknown(model: Any) -> Cut | None:
+    """Take nodes of unknown meaning out of the model, in place; `None` when there are none."""
+    own = {(function.domain, function.name) for function in model.functions}
+    unknown = [node for node in model.graph.node if not _is_known(node, own)]
+    if not unknown:
+        return None
+    before = len(model.graph.node)
+    outputs = tuple(output.name for output in model.graph.output)
+    reached = _reached(model.graph, unknown)
+    names = Counter(f"{node.domain}.{node.op_type}" for node in unknown if node.domain not in _STANDARD)
+    fed: list[str] = []
+    for node in unknown:
+        fed += [name for name in node.input if name]
+        _replace(model, node)
+    _drop_dangling(model.graph)
+    _expose(model, fed)
+    what = (
+        ", ".join(f"{count} x {name}" for name, count in sorted(names.items()))
+        or "an If, Loop or Scan with such inside"
+    )
+    known = tuple(name for name in outputs if name not in reached)
+    return Cut(what, max(before - len(model.graph.node), 0), outputs, known)
+
+
+def _reached(graph: Any, nodes: list[Any]) -> set[str]:
+    """The values that results of these nodes flow into. A node may read values of the graph inside its own graphs."""
+    found = {name for node in nodes for name in node.output}
+    for node in graph.node:  # in an order in which each comes after those that it reads
+        read = set(node.input) | {name for inner in _inner(node) for each in inner.node for name in each.input}
+        found |= set(node.output) if read & found else set()
+    return found
+
+
+def _replace(model: Any, node: Any) -> None:
+    """Something of the same type in the place of each result of a node."""
+    from onnx import helper
+
+    types = _types(model)
+    nodes = list(model.graph.node)
+    at = nodes.index(node)
+    first = node.input[0] if node.input else ""
+    stand_ins = []
+    for name in filter(None, node.output):
+        declared, like = types.get(name), types.get(first)
+        if first and (declared is None or (like is not None and _fits(declared, like))):
+            stand_ins.append(helper.make_node("Identity", [first], [name]))
+        elif declared is not None:
+            model.graph.input.add(name=name).type.CopyFrom(declared)
+    del model.graph.node[:]
+    model.graph.node.extend([*nodes[:at], *stand_ins, *nodes[at + 1 :]])
+
+
+def _fits(declared: Any, like: Any) -> bool:
+    """Can a value of the one type stand for the other? Sizes that are not known agree with all."""
+    one, other = declared.tensor_type, like.tensor_type
+    sizes = zip(one.shape.dim, other.shape.dim, strict=False)
+    return (
+        one.elem_type == other.elem_type
+        and len(one.shape.dim) == len(other.shape.dim)
+        and all(a.dim_value == b.dim_value for a, b in sizes if a.dim_value and b.dim_value)
+    )
+
+
+def _is_known(node: Any, own: set[tuple[str, str]]) -> bool:
+    named = (node.domain, node.op_type) in own or node.domain in _STANDARD
+    contrib = node.domain == "com.microsoft" and node.op_type in CONTRIB
+    return (named or contrib) and all(_is_known(inner, own) for graph in _inner(node) for inner in graph.node)
+
+
+def _inner(node: Any) -> Iterator[Any]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _types(model: Any) -> dict[str, Any]:
+    """What is declared of every value, and what follows from it."""
+    from onnx import TypeProto, shape_inference
+
+    try:
+        inferred = shape_inference.infer_shapes(model).graph
+    except Exception:  # a model too large for it, or one that it does not understand: what is declared must do
+        inferred = model.graph
+    found = {
+        value.name: value.type
+        for value in (*inferred.input, *inferred.output, *inferred.value_info)
+        if value.type.tensor_type.elem_type and value.type.tensor_type.HasField("shape")
+    }
+    for tensor in model.graph.initializer:
+        kind = TypeProto()
+        kind.tensor_type.elem_type = tensor.data_type
+        for size in tensor.dims:
+            kind.tensor_type.shape.dim.add(dim_value=size)
+        found[tensor.name] = kind
+    return found
+
+
+def _drop_dangling(graph: Any) -> None:
+    """Without the nodes that read values which no node makes any more."""
+    made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer} | {""}
+    kept = []
+    for node in graph.node:
+        if all(name in made for name in node.input):
+            made |= set(node.output)
+            kept.append(node)
+    del graph.node[:]
+    graph.node.extend(kept)
+    inputs = {value.name for value in graph.input}
+    outputs = [value for value in graph.output if value.name in made and value.name not in inputs]
+    del graph.output[:]
+    graph.output.extend(outputs)
+
+
+def _expose(model: Any, names: list[str]) -> None:
+    """Make these values outputs, where a node of the model makes them."""
+    types = _types(model)
+    made = {name for node in model.graph.node for name in node.output}
+    there = {value.name for value in model.graph.output}
+    for name in dict.fromkeys(names):
+        if name in made and name not in there and name in types:
+            model.graph.output.add(name=name).type.CopyFrom(types[name])

@@ -1,0 +1,166 @@
+"""Where the values of an ONNX model's inputs go: which of them are indices, masks, positions, lengths or sizes.
+
+Each input is followed through the operators that pass its values on (Cast, Reshape, Slice, Add of a constant, ...) to
+those that say what the values mean. What is found are facts; `onnx/ranges.py` makes rules of them. Sizes that the graph
+reads from its own shapes are followed in the same way: `Range(0, sequence)` into a table of 512 rows means that the
+sequence has at most 512 elements.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from driftline.programs.onnx.shapes import SMALL, OpenShape, OpenSize
+
+MASKED = -1e3  # what is added to a score, or put in its place, to make the softmax of it vanish
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Values of an input, perhaps shifted by constants between `low` and `high`, and changed as `state` says."""
+
+    source: str
+    low: int = 0
+    high: int = 0
+    state: str = "plain"  # plain, float, scaled (times a constant), complement (1 - x), flag (a comparison's result)
+    inverted: bool = False  # the flag is true where the input is zero
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Values must lie in [low, high + size), where `size` is a number or the name of a dimension."""
+
+    low: int
+    high: int
+    size: int | str
+    why: str
+
+
+@dataclass
+class Facts:
+    """What was found out about each input, and about the sizes of dimensions."""
+
+    bounds: dict[str, list[Bound]] = field(default_factory=lambda: defaultdict(list))
+    kinds: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))  # kind: why
+    limits: dict[str, int] = field(default_factory=dict)  # the largest size of a dimension
+
+    def note(self, flows: Sequence[Flow], kind: str, why: str) -> None:
+        for flow in flows:
+            self.kinds[flow.source].setdefault(kind, why)
+
+    def limit(self, dimension: str, size: OpenSize) -> None:
+        if isinstance(size, int) and size > 0:
+            self.limits[dimension] = min(size, self.limits.get(dimension, size))
+
+
+class Walk:
+    """One pass over the nodes of a graph, in their order; inner graphs see what the outer ones hold."""
+
+    def __init__(
+        self, shapes: dict[str, OpenShape], constants: dict[str, Any], facts: Facts, weights: set[str]
+    ) -> None:
+        self.shapes = shapes
+        self.constants = constants  # small ones, by name
+        self.weights = weights  # names of everything that is constant
+        self.facts = facts
+        self.flows: dict[str, tuple[Flow, ...]] = {}
+        self.sizes: dict[str, tuple[OpenSize, ...]] = {}  # tensors that hold sizes of dimensions
+        self.spans: dict[str, str] = {}  # tensors that count from 0 up to a dimension
+
+    def graph(self, nodes: Sequence[Any], functions: dict[tuple[str, str], Any]) -> None:
+        from driftline.programs.onnx.uses import visit
+
+        for node in nodes:
+            function = functions.get((node.domain, node.op_type))
+            if function is not None:
+                self._call(node, function, functions)
+                continue
+            visit(self, node)
+            for attribute in node.attribute:
+                for body in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
+                    self._body(node, body, functions)
+
+    def _body(self, node: Any, body: Any, functions: dict[tuple[str, str], Any]) -> None:
+        import onnx
+
+        for tensor in body.initializer:
+            self.weights.add(tensor.name)
+            self.shapes[tensor.name] = tuple(tensor.dims)
+            if int(np.prod(tensor.dims)) <= SMALL:
+                self.constants[tensor.name] = onnx.numpy_helper.to_array(tensor)
+        if node.op_type in ("Loop", "Scan"):
+            skipped = 0 if node.op_type == "Scan" else 2  # the count and the condition
+            given = list(node.input) if node.op_type == "Scan" else list(node.input)[2:]
+            for inner, outer in zip(list(body.input)[skipped:], given, strict=False):
+                self._alias(inner.name, outer)
+        self.graph(body.node, functions)
+
+    def _call(self, node: Any, function: Any, functions: dict[tuple[str, str], Any]) -> None:
+        """A model's own function: its body with the names of its tensors made unique."""
+        mark = f"{node.output[0]}::"
+        inner = [type(node).FromString(n.SerializeToString()) for n in function.node]
+        for each in inner:
+            each.input[:] = [mark + name if name else "" for name in each.input]
+            each.output[:] = [mark + name if name else "" for name in each.output]
+        for formal, actual in zip(function.input, node.input, strict=False):
+            self._alias(mark + formal, actual)
+        self.graph(inner, functions)
+        for formal, actual in zip(function.output, node.output, strict=False):
+            self._alias(actual, mark + formal)
+
+    def _alias(self, name: str, known: str) -> None:
+        tables: tuple[dict[str, Any], ...] = (self.flows, self.sizes, self.spans, self.shapes, self.constants)
+        for table in tables:
+            if known in table and name not in table:
+                table[name] = table[known]
+        if known in self.weights:
+            self.weights.add(name)
+
+    # -- what operators ask ------------------------------------------------------------------------------------------
+
+    def flow(self, name: str) -> tuple[Flow, ...]:
+        return self.flows.get(name, ())
+
+    def put(self, name: str, flows: Sequence[Flow]) -> None:
+        if flows:
+            self.flows[name] = tuple(dict.fromkeys((*self.flows.get(name, ()), *flows)))
+
+    def number(self, name: str) -> float | None:
+        """The one number that a constant holds in all its places."""
+        array = self.constants.get(name)
+        if array is None or array.dtype.kind not in "iufb" or not array.size:
+            return None
+        first = float(array.reshape(-1)[0])
+        return first if (array == array.reshape(-1)[0]).all() else None
+
+    def size_of(self, name: str) -> OpenSize:
+        """The one size that a tensor of sizes holds."""
+        held = self.sizes.get(name)
+        if held is not None and len(held) == 1:
+            return held[0]
+        number = self.number(name)
+        return int(number) if number is not None and number == int(number) else None
+
+    def axis(self, name: str, axis: int) -> OpenSize:
+        shape = self.shapes.get(name)
+        if shape is None or not -len(shape) <= axis < len(shape):
+            return None
+        return shape[axis]
+
+    def index(self, name: str, size: OpenSize, why: str) -> None:
+        """The values of a tensor are indices of something of that size."""
+        if name in self.spans and isinstance(size, int):
+            self.facts.limit(self.spans[name], size)
+        if size is None:
+            return
+        for flow in self.flow(name):
+            if flow.state == "plain":
+                self.facts.bounds[flow.source].append(Bound(-flow.low, -flow.high, size, why))
+
+    def changed(self, name: str, state: str) -> tuple[Flow, ...]:
+        return tuple(replace(flow, state=state) for flow in self.flow(name))

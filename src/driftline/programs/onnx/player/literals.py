@@ -1,0 +1,52 @@
+"""Constants of a model as tensors, without a copy where the file's bytes can be used as they are."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from driftline.programs.onnx.file import is_external, mapped
+from driftline.programs.onnx.player.call import Unplayable
+from driftline.programs.torch_tensors import tensor_on_array
+
+_FOUR_BITS = {"int4": (np.int8, 22), "uint4": (np.uint8, 21)}
+
+
+def tensor_of(proto: Any, folder: Path | None = None) -> torch.Tensor:
+    """A TensorProto as a tensor; its data may lie in a file of `folder`, from which it is mapped. One that was read
+    already stays."""
+    from onnx import TensorProto, numpy_helper
+
+    if isinstance(proto, torch.Tensor):
+        return proto
+    if proto.data_type == TensorProto.STRING:
+        raise Unplayable("tensors of strings")
+    if folder is not None and is_external(proto):
+        return tensor_from(mapped(proto, folder))
+    return tensor_from(numpy_helper.to_array(proto))
+
+
+def tensor_from(array: Any) -> torch.Tensor:
+    """A tensor that shares the memory of this array, which is never written to."""
+    name = array.dtype.name
+    if name in _FOUR_BITS:
+        wider, element = _FOUR_BITS[name]
+        tensor = torch.from_numpy(array.astype(wider))
+        tensor.onnx_element = element  # type: ignore[attr-defined]
+        return tensor
+    array = np.asarray(array, order="C")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it cannot be written to is what we want
+        try:
+            return tensor_on_array(array)
+        except TypeError as error:
+            raise Unplayable(f"tensors of type {name}") from error
+
+
+def four_bits(tensor: torch.Tensor) -> int:
+    """The ONNX element type of a constant of four bits, which travels in eight; 0 for all others."""
+    return int(getattr(tensor, "onnx_element", 0))

@@ -1,0 +1,111 @@
+"""Is an ONNX model valid at the opset that it names? What a compiler does with an invalid one is no bug of it.
+
+`onnx.checker` knows operators and attributes, shape inference the types that operators take, and `onnx_words` the words
+of attributes that have a few of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.core.files import BIG
+from driftline.core.task import Context, Task
+from driftline.core.text import first_line
+from driftline.programs.onnx.file import load_structure, model_size
+from driftline.programs.onnx.words import unknown_word
+
+STANDARD = ("", "ai.onnx")
+_DOMAINS = (*STANDARD, "ai.onnx.ml")
+# What the checker says of a node by itself. Names of the graph around an inner one, say, are unknown to it.
+_OF_NODE = re.compile("No Op registered|Unrecognized attribute|Required attribute|Mismatched attribute type")
+_TYPES = re.compile(r"\(op_type:(\w+)[^)]*\): (\S+ typestr: .*|\S+ has inconsistent type .*)")
+
+
+@dataclass(frozen=True)
+class ValidityRequest:
+    """Is the model at `path` valid at its opset?"""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class Validity:
+    """`fault` is a sentence without its end, or empty for a valid model."""
+
+    fault: str = ""
+
+
+FIND_FAULT = Task("driftline.programs.onnx.valid:find_fault", ValidityRequest, Validity)
+
+
+@FIND_FAULT.serve
+def find_fault(request: ValidityRequest, context: Context) -> Validity:
+    return Validity(fault_at_opset(load_structure(request.path)))
+
+
+def fault_at_opset(model: Any) -> str:
+    """Why a model is not valid at its opset, in words such as "the model is not valid at its opset 17: ..."; an empty
+    text for a valid model. Operators of other domains are the business of the runtime that knows them."""
+    return fault_of_words(model) or _as_sentence(model, _fault_of_operators(model) or _fault_of_types(model))
+
+
+def fault_of_words(model: Any) -> str:
+    """The same, of attributes with a word that the model's opset does not know."""
+    opset = opset_of(model)
+    nodes = (node for node in _standard_nodes(model.graph) if node.domain in STANDARD)
+    return _as_sentence(model, next((told for node in nodes if (told := unknown_word(node, opset))), ""))
+
+
+def _as_sentence(model: Any, told: str) -> str:
+    return told and f"the model is not valid at its opset {opset_of(model)}: {told}"
+
+
+def opset_of(model: Any) -> int:
+    """The version of the standard that a model names; 1 without one."""
+    return next((int(opset.version) for opset in model.opset_import if opset.domain in STANDARD), 1)
+
+
+def _fault_of_operators(model: Any) -> str:
+    """Operators and attributes that the opset does not have."""
+    import onnx
+
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version = model.ir_version
+    context.opset_imports = {opset.domain: opset.version for opset in model.opset_import}
+    for node in _standard_nodes(model.graph):
+        if not onnx.defs.has(node.op_type, node.domain):
+            continue  # of a runtime that put its operators into the standard's domain
+        try:
+            onnx.checker.check_node(node, context)
+        except onnx.checker.ValidationError as error:
+            if _OF_NODE.match(str(error)):
+                return first_line(str(error))
+    return ""
+
+
+def _fault_of_types(model: Any) -> str:
+    """A tensor of a type that its operator does not take; not looked for in models with big weights."""
+    import onnx
+
+    if model_size(model) >= BIG:
+        return ""
+    try:
+        onnx.shape_inference.infer_shapes(model, check_type=True)
+    except Exception as error:  # of what it cannot infer there is nothing to be said
+        found = _TYPES.search(str(error))
+        return f"{found[1]}: {found[2].strip()}" if found else ""
+    return ""
+
+
+def _standard_nodes(graph: Any) -> Iterator[Any]:
+    """The nodes of the standard's domains, those of graphs inside of nodes too."""
+    for node in graph.node:
+        if node.domain in _DOMAINS:
+            yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g,) if attribute.HasField("g") else tuple(attribute.graphs):
+                yield from _standard_nodes(inner)

@@ -1,0 +1,125 @@
+"""What a pickle would call, found out by Python's own unpickler with nothing behind the names.
+
+A scanner that reads a pickle as a list must guess what lies on its stack, and a pickle can be written so that the guess
+is wrong. So the pickle is run by `pickle._Unpickler`, the one that the C version is made after: every name that a
+pickle can reach, by whichever instruction, goes through `find_class`. Here that gives an object that does nothing,
+whatever it is called with. Containers stay empty: their items would be hashed, which a small pickle can make last for
+ever.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_UNPICKLER: Any = pickle._Unpickler  # type: ignore[attr-defined]
+_OPEN_ENDED = ("POP", "POP_MARK", "DUP", "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER", "INST", "OBJ")
+
+
+class UnreadablePickle(ValueError):
+    """Not a pickle, or one that this Python does not read to its end."""
+
+
+class _Nothing:
+    """An object that a pickle makes or changes."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __new__(cls, *_: Any, **__: Any) -> _Nothing:
+        return object.__new__(cls)
+
+    def append(self, *_: Any) -> None:
+        """As a list has it."""
+
+    extend = __setstate__ = append
+
+
+class _Name(type):
+    """What stands for a name: called, it makes an object without effect."""
+
+    def __call__(cls, *_: Any, **__: Any) -> _Nothing:
+        return _Nothing()
+
+
+class _Inert(_UNPICKLER):
+    """Python's unpickler, which only notes the names."""
+
+    dispatch = dict(_UNPICKLER.dispatch)
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.names: list[str] = []
+
+    def find_class(self, module: Any, name: Any) -> Any:
+        self.names.append(f"{module} {name}")
+        return _Name(str(name)[:40] or "_", (_Nothing,), {})
+
+    def persistent_load(self, pid: Any) -> Any:
+        return _Nothing()
+
+    def _keep_nothing(self) -> None:
+        """SETITEMS and ADDITEMS: the items are dropped."""
+        self.pop_mark()
+
+    def _set_nothing(self) -> None:
+        """SETITEM."""
+        del self.stack[-2:]
+
+    def _make_nothing(self) -> None:
+        """DICT and FROZENSET."""
+        self.pop_mark()
+        self.append(_Nothing())
+
+
+def _instruction(name: str) -> int:
+    found: bytes = getattr(pickle, name)
+    return found[0]
+
+
+_Inert.dispatch[_instruction("SETITEM")] = _Inert._set_nothing
+for _name in ("SETITEMS", "ADDITEMS"):
+    _Inert.dispatch[_instruction(_name)] = _Inert._keep_nothing
+for _name in ("DICT", "FROZENSET"):
+    _Inert.dispatch[_instruction(_name)] = _Inert._make_nothing
+
+
+def names_in(data: bytes, allowed: Callable[[str], bool]) -> Iterator[str]:
+    """What is suspicious about a pickle: names that are not allowed, instructions that what torch writes does not need,
+    and anything behind its end. Raises `UnreadablePickle` where nothing suspicious comes before damage."""
+    file = io.BytesIO(data)
+    reader = _Inert(file)
+    damage = ""
+    try:
+        reader.load()
+    except RecursionError:
+        raise
+    except Exception as error:  # an unpickler raises whatever its instructions come to
+        damage = f"{type(error).__name__}: {error}"
+    found = [name.replace(" ", ".") for name in reader.names if not allowed(name)]
+    yield from found
+    unusual = [] if damage and not found and not _is_pickle(data) else _unusual(data)
+    yield from (f"the instruction {name}" for name in unusual)
+    if not damage and file.read(1):
+        yield "more than one pickle"
+    elif damage and not found and not unusual:
+        raise UnreadablePickle(damage)
+
+
+def _is_pickle(data: bytes) -> bool:
+    return data[:1] == b"\x80"
+
+
+def _unusual(data: bytes) -> list[str]:
+    """Instructions of a pickle that are written by hand, or by a very old Python."""
+    found: dict[str, None] = {}
+    try:
+        for opcode, _, _ in pickletools.genops(data):
+            if opcode.name in _OPEN_ENDED:
+                found[opcode.name] = None
+    except (ValueError, IndexError, UnicodeDecodeError, OverflowError):
+        pass  # what comes before the damage is what counts
+    return list(found)

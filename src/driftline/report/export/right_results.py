@@ -1,0 +1,69 @@
+"""The control of a script: the same text with correctly rounded results in the place of the compiler's. A script is
+valid only if that ends with 0."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from driftline.core.tensors import Array, Arrays
+from driftline.core.verdict import Kind
+from driftline.programs.factory_text import draws_random
+from driftline.report.export.subject import Subject
+from driftline.report.scripts.recipe import Recipe
+
+RIGHT = "right.npz"
+_SEEDED = re.compile(r"np\.random\.default_rng\(\d+\)\.\w+")
+_KINDS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
+
+
+@dataclass(frozen=True)
+class Control:
+    """A recipe without the compiler, the files that its script reads, and what the results are, in words."""
+
+    recipe: Recipe
+    words: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def control_of(subject: Subject, recipe: Recipe) -> Control:
+    """The recipe with correctly rounded results in place of the compiler's. Where these are not known, as those of a
+    program that draws its own weights, the results of the unoptimised program are taken."""
+    if not subject.right or subject.kind not in _KINDS or recipe.samples or _draws(recipe):
+        return Control(replace(recipe, got=recipe.expected), "the unoptimised result")
+    right = {name: array for name, array in subject.right.items() if not name.startswith("mutated:")}
+    torch = recipe.flavour == "torch"
+    listed = ", ".join(_loaded(str(at), array, torch=torch) for at, array in enumerate(right.values()))
+    text = f'def right_results():\n    kept = np.load("{RIGHT}")\n    return [{listed}]\n'
+    changed = replace(
+        recipe,
+        got="right_results()",
+        imports=(*recipe.imports, "import numpy as np", "import ml_dtypes"),
+        definitions=(*recipe.definitions, text),
+    )
+    return Control(changed, "a correctly rounded result", {RIGHT: _packed(right)})
+
+
+def _draws(recipe: Recipe) -> bool:
+    """True if the program in the script makes random numbers, which are not those of the stored case."""
+    text = "\n".join([*recipe.definitions, *recipe.setup])
+    return recipe.flavour == "torch" and draws_random([_SEEDED.sub("", text)])
+
+
+def _packed(arrays: Arrays) -> bytes:
+    written = io.BytesIO()
+    raw = {str(at): np.frombuffer(array.tobytes(), np.uint8) for at, array in enumerate(arrays.values())}
+    np.savez(written, **raw)  # type: ignore[arg-type]
+    return written.getvalue()
+
+
+def _loaded(name: str, array: Array, *, torch: bool) -> str:
+    dtype, shape = array.dtype.name, tuple(map(int, array.shape))
+    if torch:
+        return f'torch.from_numpy(kept["{name}"]).view(torch.{dtype}).reshape({shape})'
+    module = "np" if hasattr(np, dtype) else "ml_dtypes"
+    return f'kept["{name}"].view({module}.{dtype}).reshape({shape})'

@@ -1,0 +1,31 @@
+"""Does a script raise the error that its title names? Another error is another bug."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+
+from driftline.core.text import first_line, normalise_message, telling_line
+from driftline.core.verdict import Kind
+from driftline.report.export.subject import Subject
+
+ALIKE = 0.9  # of two messages without numbers, names and places
+
+
+def another_error(subject: Subject, errors: str) -> str:
+    """Why the error that a script ended with is not the one of its title; an empty text where it is."""
+    wanted = subject.evidence.raised
+    shown = errors.partition("BUG: ")[2].strip()
+    if subject.kind != Kind.ERROR or not wanted or not shown:
+        return ""
+    if told_alike(wanted, shown):
+        return ""
+    return f"another error comes than the one of its title: {first_line(shown, 200)}"
+
+
+def told_alike(one: str, other: str) -> bool:
+    """True if two errors, each `Type: message`, are the same but for numbers, names and places."""
+    types, said = zip(*(text.partition(": ")[::2] for text in (one, other)), strict=True)
+    if types[0].rpartition(".")[2] != types[1].rpartition(".")[2]:
+        return False
+    first, second = (normalise_message(telling_line(text)) for text in said)
+    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= ALIKE

@@ -1,0 +1,106 @@
+"""The ways to write the program and the inputs of a bug as the parts of a script, the shortest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Protocol
+
+from driftline.core.evidence import Fault
+from driftline.core.tensors import Arrays
+from driftline.programs.onnx.text import TextDetail
+from driftline.report.export.subject import PLAIN, Subject
+from driftline.report.scripts.calls import script_calls
+from driftline.report.scripts.drift import DRAWN, with_drawn_inputs, with_listed_inputs
+from driftline.report.scripts.later_call import later_call_recipe
+from driftline.report.scripts.recipe import ROOM, Recipe
+from driftline.report.scripts.recipe_onnx import onnx_recipe, with_literal_expectation
+from driftline.report.scripts.recipe_torch import without_onednn
+from driftline.report.scripts.render import make_recipe
+from driftline.report.scripts.unwritten import with_filled_memory
+
+
+class Way(Protocol):
+    """One way to write a script; without room, large tensors are drawn from a seed."""
+
+    def __call__(self, *, room: int) -> Recipe: ...
+
+
+def recipes_of(subject: Subject) -> Iterator[Recipe]:
+    """Ways to write it, the best first. The last ones are for what oneDNN gets wrong in eager as well."""
+    if subject.pooled:
+        recipes = list(_pooled_recipes(subject))
+    elif subject.after_another_call:
+        recipes = list(_later_recipes(subject)) or list(_single_recipes(subject))
+    else:
+        recipes = [*_single_recipes(subject), *_later_recipes(subject)]
+    if subject.evidence.fault is Fault.UNINITIALISED:
+        recipes = [with_filled_memory(recipe) for recipe in recipes]
+    plain = [without_onednn(recipe) for recipe in recipes if recipe.flavour == "torch"]
+    yield from dict.fromkeys((*recipes, *plain))
+
+
+def _single_recipes(subject: Subject) -> Iterator[Recipe]:
+    for make in _ways(subject, subject.arrays):
+        recipe = make(room=ROOM)
+        if not recipe.left_out:
+            yield recipe
+
+
+def _pooled_recipes(subject: Subject) -> Iterator[Recipe]:
+    """Over many inputs: any that a seed gives, or else those of the finding."""
+    samples = [list(_ways(subject, sample.arrays)) for sample in subject.case.samples]
+    for ways in zip(*samples, strict=True):
+        drawn = with_drawn_inputs(ways[0](room=DRAWN))
+        listed = with_listed_inputs([make(room=ROOM // len(ways)) for make in ways])
+        yield from (recipe for recipe in (drawn, listed) if recipe)
+
+
+def _later_recipes(subject: Subject) -> Iterator[Recipe]:
+    """With calls before the one that fails: the one right before it alone, or all of them. What an error ended is not
+    known to be of one call."""
+    case, options, samples = subject.case, subject.case.options, subject.case.samples
+    program = subject.converted or case.program
+    unknown = subject.after_another_call and not subject.evidence.sample
+    for index in range(1, len(samples)) if unknown else [subject.evidence.sample or 0]:
+        for start in sorted({0, max(0, index - 1)}, reverse=True) if 0 < index < len(samples) else ():
+            calls = samples[start : index + 1]
+            made = later_call_recipe(program, calls, subject.target, grad=options.grad, seed=options.seed)
+            yield from [made] if made else []
+
+
+def _ways(subject: Subject, arrays: Arrays) -> Iterator[Way]:
+    case, target = subject.case, subject.target
+    program, expected = case.program, {} if subject.pooled else subject.expected
+    written_out = partial(make_recipe, grad=case.options.grad, seed=case.options.seed)
+    if subject.converted:
+        # The compiler's maintainers want the model, not the framework that it came from.
+        for detail in TextDetail:
+            model = partial(onnx_recipe, subject.converted, arrays, target, detail=detail)
+            if expected:
+                yield partial(_with_literals, model, expected)
+            yield model
+    if subject.rewritten and not subject.pooled:
+        written = subject.rewritten
+        yield partial(written_out, written.program, written.samples[0].arrays, target, own_inputs=True)
+    for call in (*script_calls(target, program.framework),) or (None,):
+        if program.form == "source" and not subject.pooled and _has_own_inputs(subject):
+            yield partial(written_out, program, arrays, target, own_inputs=True, call=call)
+        yield partial(written_out, program, arrays, target, call=call)
+    if program.form != "onnx":
+        return
+    if expected:
+        yield partial(_with_literals, partial(make_recipe, program, arrays, target), expected)
+    for detail in (TextDetail.TYPES, TextDetail.EVERYTHING):
+        yield partial(written_out, program, arrays, target, detail=detail)
+
+
+def _with_literals(make: Way, expected: Arrays, *, room: int) -> Recipe:
+    return with_literal_expectation(make(room=room), expected)
+
+
+def _has_own_inputs(subject: Subject) -> bool:
+    """True if the program's text makes the failing inputs."""
+    index = subject.evidence.sample or 0
+    origin = subject.case.samples[index].origin
+    return origin == "example" or (subject.reduction is not None and origin != PLAIN)

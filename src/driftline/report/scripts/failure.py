@@ -1,0 +1,45 @@
+"""What a script needs to know of the failure that it shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from driftline.core.evidence import Evidence
+from driftline.core.tensors import Arrays
+
+
+@dataclass(frozen=True)
+class ShownFailure:
+    """What is known of a failure, as far as a script needs it."""
+
+    kind: str
+    evidence: Evidence
+    message: str = ""  # of an exception
+    dtype: str = "float32"  # of the output that is wrong
+    timeout: float = 300.0
+    ending: str = ""  # the type of an exception; how a process died: SIGSEGV, or exit code 3
+    memory: int = 8 << 30  # bytes that it might use
+    expected: Arrays = field(default_factory=dict)  # the outputs of the unoptimised program, where they are known
+    right: Arrays = field(default_factory=dict)  # the outputs in float64, rounded once to their dtypes
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs; 0 where it is not known."""
+        return len(self.expected)
+
+    @property
+    def index(self) -> int | None:
+        """The index of the wrong output among all outputs, where it is known. Gradients and changed inputs have none:
+        a script lists them in an order of its own."""
+        names = list(self.expected)
+        if any(":" in name for name in names):
+            return None
+        return names.index(self.evidence.output) if self.evidence.output in names else 0 if len(names) == 1 else None
+
+    def of_wrong_output(self) -> tuple[Arrays, Arrays]:
+        """The expected and the right outputs that a script compares: the wrong one, or all where it is not known."""
+        index = self.index
+        if index is None:
+            return self.expected, self.right
+        name = list(self.expected)[index]
+        return {name: self.expected[name]}, {name: self.right[name]} if name in self.right else {}

@@ -1,0 +1,119 @@
+"""Executes a script as `__main__`, as often as its judge asks, and records what compiled calls do. In a worker."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+import time
+import types
+import warnings
+
+import numpy as np
+import torch
+import torch._functorch.config
+import torch._inductor.config
+
+from driftline.core.errors import InternalError
+from driftline.core.task import Context
+from driftline.scenarios.guards import Guards, fill_fresh_memory
+from driftline.scenarios.raised import raised
+from driftline.scenarios.recorder import CallRecorder
+from driftline.scenarios.rejudge import Rejudge
+from driftline.scenarios.requests import (
+    RECORD,
+    REJUDGE,
+    PlayWay,
+    Recorded,
+    RecordRequest,
+    RejudgeAnswer,
+    RejudgeRequest,
+    Trouble,
+)
+from driftline.scenarios.rounding import RoundingNoise
+
+
+@RECORD.serve
+def record(request: RecordRequest, context: Context) -> Recorded:
+    script = _Script(request)
+    return script.play()
+
+
+@REJUDGE.serve
+def rejudge(request: RejudgeRequest, context: Context) -> RejudgeAnswer:
+    script = _Script(request.run)
+    judged = Rejudge(request, script.recorder, script.guards)
+    script.play()
+    judged.leave_if_child()
+    return RejudgeAnswer(tuple(judged.answers))
+
+
+class _Script:
+    """One run of a script in this process, which runs nothing after it."""
+
+    def __init__(self, request: RecordRequest) -> None:
+        self._request = request
+        self.guards = Guards(request.script)
+        self.recorder = CallRecorder(
+            request.folder, str(request.script), backend=request.backend, most_events=request.most_events
+        )
+
+    def play(self) -> Recorded:
+        request = self._request
+        _prepare(request)
+        began = time.perf_counter()
+        try:
+            code = compile(request.text, str(request.script), "exec")
+        except (SyntaxError, ValueError) as refused:
+            return Recorded(trouble=Trouble.LOADING, detail=str(refused))
+        main = types.ModuleType("__main__")
+        main.__file__ = str(request.script)
+        sys.modules["__main__"] = main
+        sys.path.insert(0, str(request.script.parent))
+        error = self._execute(code, main)
+        seconds = time.perf_counter() - began
+        if isinstance(error, SystemExit) and error.code == 2 and not self.recorder.number:
+            self.guards.note(Trouble.ARGUMENTS)
+        self.recorder.end(vars(main), error)
+        if self.recorder.fault:
+            raise InternalError(self.recorder.fault)
+        return self._recorded(seconds)
+
+    def _execute(self, code: types.CodeType, main: types.ModuleType) -> BaseException | None:
+        noise = RoundingNoise() if self._request.way is PlayWay.ROUNDED else contextlib.nullcontext()
+        try:
+            with self.recorder.installed(), noise:
+                exec(code, vars(main))
+        except SystemExit as left:
+            return left if left.code else None
+        except BaseException as caught:
+            print(raised(caught, str(self._request.script)), file=sys.stderr)  # into the worker's log
+            return caught
+        return None
+
+    def _recorded(self, seconds: float) -> Recorded:
+        printed, size = self.guards.printed()
+        return Recorded(
+            printed=printed,
+            printed_bytes=size,
+            trouble=self.guards.trouble,
+            detail=self.guards.detail,
+            asks_compiler=self.recorder.own_backends,
+            other_threads=self.recorder.other_threads,
+            unrecorded=max(self.recorder.passed - self._request.most_events, 0),
+            seconds=seconds,
+            recording_seconds=self.recorder.seconds,
+        )
+
+
+def _prepare(request: RecordRequest) -> None:
+    """The same beginning for each run: seeds, memory, and compilers without what earlier runs left on disk."""
+    warnings.simplefilter("ignore")
+    fill_fresh_memory(request.fill)
+    torch._inductor.config.fallback_random = True  # random numbers must be those of eager, or nothing could be compared
+    torch._inductor.config.fx_graph_cache = False
+    torch._functorch.config.enable_autograd_cache = False
+    torch.compiler.set_stance("default" if request.way is PlayWay.COMPILED else "force_eager")
+    torch.manual_seed(request.seed)
+    random.seed(request.seed)
+    np.random.seed(request.seed % 2**32)

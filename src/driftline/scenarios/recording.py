@@ -1,0 +1,113 @@
+"""What one run of a script leaves: its events, with facts about everything that a user could see after each of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from driftline.core.handover import open_file
+from driftline.core.tensors import Array, numpy_dtype
+from driftline.core.wire import decode, encode
+
+EVENTS = "events.jsonl"
+CONTENTS = "contents.bin"
+
+CALL, BACKWARD, GRAD, END = "call", "backward", "grad", "end"  # kinds of events
+
+
+@dataclass(frozen=True)
+class TensorSeen:
+    """A tensor after an event. `at` is where its bytes lie in `CONTENTS`, or -1 where they could not be read."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    kind: str = "Tensor"  # the class
+    device: str = "cpu"
+    layout: str = "strided"
+    requires_grad: bool = False
+    at: int = -1
+    digest: str = ""
+
+    @property
+    def readable(self) -> bool:
+        return self.at >= 0
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What is seen at one path: a class or a plain value as text, a number, the size of a container, or a tensor."""
+
+    text: str = ""
+    number: str = ""  # a float, as Python writes it: rounding may move it
+    size: int = -1
+    tensor: TensorSeen | None = None
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception that left a call, or ended the script."""
+
+    name: str
+    bases: tuple[str, ...]  # the names of its class and of all classes above
+    message: str = ""
+    by_script: bool = False  # raised by a line of the script, not by a library
+    by_compiler: bool = False  # its class is one of the compiler's own
+    declined: bool = False  # the compiler says that it does not support this
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}" if self.message else self.name
+
+
+@dataclass(frozen=True)
+class ScriptEvent:
+    """Something that a script did with compiled code, and what could be seen afterwards."""
+
+    number: int
+    kind: str
+    name: str = ""  # of the callable
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    shared: tuple[tuple[str, str], ...] = ()  # paths of tensors that overlap in memory
+    raised: Raised | None = None
+
+
+@dataclass(frozen=True)
+class ScriptRecording:
+    """The events of one run, and the folder with the bytes of their tensors."""
+
+    folder: Path
+    events: tuple[ScriptEvent, ...] = ()
+    printed: str = ""
+
+    @property
+    def calls(self) -> int:
+        """The number of calls of compiled callables."""
+        return sum(event.kind == CALL for event in self.events)
+
+    def content(self, tensor: TensorSeen) -> Array:
+        """The values of a readable tensor."""
+        kind = numpy_dtype(tensor.dtype)
+        count = int(np.prod(tensor.shape, dtype=np.int64))
+        with open_file(self.folder / CONTENTS) as file:
+            file.seek(tensor.at)
+            data = file.read(count * kind.itemsize)
+        return np.frombuffer(data, dtype=kind).reshape(tensor.shape)
+
+
+def write_event(event: ScriptEvent) -> str:
+    """One line of `EVENTS`."""
+    return json.dumps(encode(ScriptEvent, event)) + "\n"
+
+
+def read_recording(folder: Path, printed: str = "") -> ScriptRecording:
+    """The recording in a folder. A last line that a killed process left unfinished is dropped."""
+    try:
+        with open_file(folder / EVENTS) as file:
+            lines = file.read().decode().splitlines(keepends=True)
+    except FileNotFoundError:
+        lines = []
+    events = tuple(decode(ScriptEvent, json.loads(line)) for line in lines if line.endswith("\n"))
+    return ScriptRecording(folder, events, printed)

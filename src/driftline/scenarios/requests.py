@@ -1,0 +1,114 @@
+"""What workers are asked of scripts: record a run, and judge single events from the compiled run's own state.
+
+The functions are in `play.py`. Events and tensors lie in files of the job's folder (`recording.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from driftline.core.evidence import NOTHING, Evidence
+from driftline.core.task import Task
+from driftline.core.verdict import Kind
+
+_PLAY = "driftline.scenarios.play"
+
+
+class PlayWay(StrEnum):
+    """How a script is executed."""
+
+    EAGER = "eager"  # torch.compile gives back the callable
+    ROUNDED = "rounded"  # the same, and every floating-point result is moved by one rounding step
+    COMPILED = "compiled"  # as it stands
+
+
+@dataclass(frozen=True)
+class RecordRequest:
+    """Execute a script and record its events in `folder`."""
+
+    script: Path
+    text: str
+    folder: Path
+    way: PlayWay
+    backend: str = ""  # in place of the script's own
+    fill: int = 0x55  # the byte that fresh memory is filled with
+    seed: int = 0
+    most_events: int = 2000
+
+
+class Trouble(StrEnum):
+    """Why a script cannot be recorded."""
+
+    STDIN = "stdin"  # it reads its standard input
+    PROCESS = "process"  # it starts a process
+    ARGUMENTS = "arguments"  # it needs arguments on its command line
+    LOADING = "loading"  # it cannot be compiled by Python
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The script came to an end, if only by an exception."""
+
+    printed: str = ""
+    printed_bytes: int = 0
+    trouble: Trouble | None = None
+    detail: str = ""  # of the trouble
+    asks_compiler: bool = False  # it gives torch.compile a backend of its own
+    other_threads: int = 0  # calls of compiled callables in other threads: not recorded
+    unrecorded: int = 0  # events beyond the most that are recorded
+    seconds: float = 0.0
+    recording_seconds: float = 0.0  # spent on reading and writing what was seen
+
+
+RECORD = Task(f"{_PLAY}:record", RecordRequest, Recorded)
+
+
+@dataclass(frozen=True)
+class EventQuestion:
+    """Judge an event: go on without the compiler from the event `start` on. `paths`: tensors with differing values."""
+
+    event: int
+    start: int
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RejudgeRequest:
+    """Execute a script compiled, and judge some of its events from the state that they begin with."""
+
+    run: RecordRequest
+    compiled: Path  # the folder of the compiled run's recording
+    questions: tuple[EventQuestion, ...]
+    patience: float = 60.0  # seconds for one event
+
+
+@dataclass(frozen=True)
+class WrongTensor:
+    """What the oracle found wrong with a tensor."""
+
+    path: str
+    kind: Kind
+    evidence: Evidence = NOTHING
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """An event, seen without the compiler from the compiled run's own state. Its observation is the only event of the
+    recording in `folder`."""
+
+    event: int
+    folder: Path
+    wrong: tuple[WrongTensor, ...] = ()
+    unjudged: tuple[str, ...] = ()  # paths of tensors that could not be judged
+    note: str = ""  # why the noise of rounding is not known here
+
+
+@dataclass(frozen=True)
+class RejudgeAnswer:
+    answers: tuple[Rejudged, ...] = ()
+
+
+REJUDGE = Task(f"{_PLAY}:rejudge", RejudgeRequest, RejudgeAnswer)

@@ -1,0 +1,4 @@
+import torch
+
+size = int(input("size? "))
+print(torch.compile(lambda x: x + 1)(torch.ones(size)))
