@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.util
 import random
 import sys
 import time
 import types
 import warnings
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -111,9 +114,25 @@ def _prepare(request: RecordRequest) -> None:
     warnings.simplefilter("ignore")
     fill_fresh_memory(request.fill)
     torch._inductor.config.fallback_random = True  # random numbers must be those of eager, or nothing could be compared
-    torch._inductor.config.fx_graph_cache = False
-    torch._functorch.config.enable_autograd_cache = False
+    _keep_graph_caches_in(request.folder / "graphs")
     torch.compiler.set_stance("default" if request.way is PlayWay.COMPILED else "force_eager")
     torch.manual_seed(request.seed)
     random.seed(request.seed)
     np.random.seed(request.seed % 2**32)
+
+
+def _keep_graph_caches_in(folder: Path) -> None:
+    """Have torch keep compiled graphs in an empty folder. The caches stay on: two compilations in one script may meet
+    there, and some bugs are in what they find. Other runs must not be met, and a kernel is no graph: its cache stays."""
+    places = (
+        ("torch._inductor.codecache", "FxGraphCache"),
+        ("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache"),
+    )
+    for module, name in places:
+        found = importlib.util.find_spec(module)
+        cache = getattr(importlib.import_module(module), name, None) if found else None
+        if cache is None or not hasattr(cache, "_get_tmp_dir"):  # a release that names the folder in another way
+            torch._inductor.config.fx_graph_cache = False
+            torch._functorch.config.enable_autograd_cache = False
+            return
+        cache._get_tmp_dir = staticmethod(functools.partial(str, folder / name))
