@@ -113,7 +113,6 @@ def _prepare(request: RecordRequest) -> None:
     """The same beginning for each run: seeds, memory, and compilers without what earlier runs left on disk."""
     warnings.simplefilter("ignore")
     fill_fresh_memory(request.fill)
-    torch._inductor.config.fallback_random = True  # random numbers must be those of eager, or nothing could be compared
     _keep_graph_caches_in(request.folder / "graphs")
     torch.compiler.set_stance("default" if request.way is PlayWay.COMPILED else "force_eager")
     torch.manual_seed(request.seed)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch._dynamo.eval_frame
+import torch._inductor.config
 
 from driftline.scenarios.raised import raised
 from driftline.scenarios.recording import (
@@ -41,6 +42,8 @@ from driftline.scenarios.tensors_seen import Contents
 from driftline.scenarios.walk import StateWalk, is_of_library, names_in, outer_parts
 
 _FROM_SCRIPTS = ("torch.nn.modules.module", "torch.compiler")  # modules of torch that pass a script's call on
+# Backends that draw the random numbers of eager by themselves; the setting would change which draws they keep.
+_DRAWS_AS_EAGER = ("eager", "aot_eager", "aot_eager_decomp_partition")
 MOST_LEAVES = 400  # tensors whose gradients are read after a backward pass
 
 
@@ -103,6 +106,8 @@ class CallRecorder:
         if self._backend:
             options = {name: value for name, value in options.items() if name not in ("mode", "options")}
             options["backend"] = self._backend
+        if options.get("backend", "inductor") not in _DRAWS_AS_EAGER:
+            torch._inductor.config.fallback_random = True  # or no random number could be compared
         compiled = self._compile(model, **options)
         if isinstance(model, (torch.nn.Module, type)):  # a module is recorded by its class
             return compiled
