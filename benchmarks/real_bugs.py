@@ -54,7 +54,10 @@ def main() -> int:
             rows.append(row)
             if given.out:
                 append_line(given.out, row)
-            print(f"[{place}/{len(scripts)}] {row['script']}: {row['verdict']} {row['seconds']} s {row['reason'][:150]}", flush=True)
+            print(
+                f"[{place}/{len(scripts)}] {row['script']}: {row['verdict']} {row['seconds']} s {row['reason'][:150]}",
+                flush=True,
+            )
     return summary(read_lines(given.out) if given.out else rows)
 
 

@@ -7,6 +7,7 @@ eager's kernels get wrong is planted by the programs themselves, in `faulty_prog
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from driftline.backends import register_backend
@@ -14,6 +15,7 @@ from driftline.backends._dynamo import compile_with_dynamo
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import Compiled, Options
 from driftline.backends.onnxruntime import OnnxRuntime
+from driftline.core.tensors import Arrays
 from driftline.programs import convert
 from driftline.programs.opened import OpenedProgram
 
@@ -45,6 +47,23 @@ class PlantedOptimiser(OnnxRuntime):
         if options.get("opt") != "off":
             program.data = _replaced(program.model(), {"Atan": "Tanh", "Floor": "Ceil", "Neg": "Abs"})
         return super().compile(program, options)
+
+
+@register_backend
+class SlowRun(OnnxRuntime):
+    """Right, and slow: a run takes four seconds."""
+
+    name = "slow-run"
+    family = "onnxruntime"
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        run = super().compile(program, options)
+
+        def slowly(inputs: Arrays) -> Arrays:
+            time.sleep(4.0)
+            return run(inputs)
+
+        return slowly
 
 
 def _replaced(model: Any, operators: dict[str, str]) -> bytes:

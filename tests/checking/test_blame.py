@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +27,12 @@ PLUGIN = str(HERE / "faulty_stages.py")
 PROGRAMS = HERE / "faulty_programs.py"
 
 
-def check(checker: Checker, store: Path, program: str, targets: str) -> CheckResult:
+def check(checker: Checker, store: Path, program: str, targets: str, timeout: float = 300.0) -> CheckResult:
     load_plugins([PLUGIN])
     options = CheckOptions(plugins=(PLUGIN,))
     with Store.create(store) as kept:
         opened = open_program(f"{PROGRAMS}:{program}", checker.pool, options)
+        options = replace(options, timeout=timeout)
         return check_program(checker, kept, opened, targets=parse_targets(targets), options=options)
 
 
@@ -68,6 +70,12 @@ def test_other_stages_are_right_about_the_same_programs(checker: Checker, store_
     """What is named above is at fault and nothing else: without it, the programs pass."""
     for program, targets in (("cosh", "aot_eager,torchscript"), ("atan", "onnxruntime,planted-optimiser:opt=off")):
         assert not check(checker, store_folder, program, targets).bugs
+
+
+def test_run_that_ends_when_it_is_given_more_time_is_inconclusive(checker: Checker, store_folder: Path) -> None:
+    (row,) = check(checker, store_folder, "atan", "slow-run", timeout=3.0).results
+    assert row.verdict.judgement is Judgement.INCONCLUSIVE
+    assert row.verdict.reason.startswith("did not end within 3")
 
 
 def test_a_bug_of_eager_is_replayed_on_eager(checker: Checker, store_folder: Path) -> None:

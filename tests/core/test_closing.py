@@ -38,7 +38,12 @@ def test_interruption_is_no_failed_step() -> None:
     assert not failed
 
 
-def test_run_with_a_failed_step_does_not_look_clean() -> None:
+def test_failed_step_of_ours_does_not_hide_what_a_run_found() -> None:
     failed = [FailedStep.of("a step", KeyError("x"))]
-    assert [exit_code_after(failed, code) for code in (0, 1, 5)] == [3, 1, 3]
+    assert [exit_code_after(failed, code) for code in (0, 1, 5)] == [0, 1, 5]
     assert exit_code_after([], 0) == 0
+
+
+def test_failed_step_that_a_user_can_act_on_decides_the_exit_code_of_a_run_without_findings() -> None:
+    failed = [FailedStep.of("a step", KeyError("x")), FailedStep.of("another", BackendUnavailable("no torch"))]
+    assert [exit_code_after(failed, code) for code in (0, 1, 5)] == [4, 1, 4]

@@ -43,6 +43,9 @@ MORE_WRONG = [
     ("grad_mode_left_off", Change.MODE, "after the first call of <lambda>, the mode gradients is False"),
     ("slightly_wrong", Change.VALUE, "after the first call of Sequential, output is wrong"),
     ("process_dies", Change.CRASH, "in the first call of <lambda>, the process died: SIGABRT"),
+    ("same_graph_twice", Change.ERROR, "after the second call of <lambda>, the compiled function raises"),
+    ("unused_draw", Change.RANDOM, "after the first call of choose, the random state of torch is another one"),
+    ("error_in_a_loop", Change.ERROR, "after the first call of doubled, the compiled function raises BackendCompiler"),
     ("compiler_error", Change.ERROR, "after the first call of <lambda>, the compiled function raises BackendCompiler"),
 ]
 RIGHT = ["fine_state", "fine_training", "fine_own_comparison", "fine_error"]

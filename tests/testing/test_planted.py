@@ -19,6 +19,7 @@ from driftline.core.plugins import load_plugins
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Kind
+from driftline.oracle import time_out
 from driftline.testing import PLANTED, conformance, planted_plugin
 from driftline.testing.programs import legitimate
 
@@ -95,9 +96,12 @@ def test_a_crash_is_placed_in_its_stage(checker: Checker, stage: str, expected: 
     assert result.execution.failure.type == "SIGSEGV"
 
 
-def test_hang_is_a_time_out(checker: Checker) -> None:
+def test_hang_is_a_time_out(checker: Checker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run is given more time than the user allowed before it is called hanging."""
+    monkeypatch.setattr(time_out, "PATIENCE", 6.0)
     result = check(checker, suite_text("torch_zero_d"), "planted-hang", timeout=4.0)
     assert result.verdict.kind is Kind.TIMEOUT
+    assert result.verdict.reason.startswith("hangs: no answer within 6")
 
 
 def test_memory_hog_is_out_of_memory(checker: Checker) -> None:

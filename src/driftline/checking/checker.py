@@ -63,6 +63,7 @@ from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, Reference
 from driftline.oracle.reference import COMPUTE, ReferenceRequest, SampleFiles
 from driftline.oracle.rule import ShadowAnswer
 from driftline.oracle.shadow.task import PLAY, ShadowRequest
+from driftline.oracle.time_out import needs_patience, patient, slow
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.programs.onnx.parameters import FIND_PARAMETERS, ParametersRequest
 from driftline.programs.onnx.valid import FIND_FAULT, ValidityRequest
@@ -209,6 +210,11 @@ class Checker:
                 passed = TargetResult(target, execution, verdict)
                 again = repeats if verdict.judgement is Judgement.PASS else None
                 return (again and self._called_again(again, target, raw)) or passed
+            if needs_patience(verdict, raw):
+                longer = self.execute(replace(case, options=patient(case.options)), target)
+                if longer.outcome is not Outcome.TIMEOUT:
+                    return TargetResult(target, execution, slow(longer, case.options.timeout))
+                execution, verdict = longer, self.judge(case, target, longer, reference)
             if verdict.kind is Kind.BIAS and case.program.inputs and not self._drifts_elsewhere(case, target):
                 told = "on these inputs the errors drift, on fresh ones they do not: chance cannot be ruled out"
                 return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))

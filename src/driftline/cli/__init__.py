@@ -9,6 +9,7 @@ import importlib
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -25,7 +26,7 @@ from driftline.core.notices import listen
 from driftline.core.plugins import one_command
 from driftline.core.streams import plain_streams
 from driftline.core.terminal import as_usual
-from driftline.core.text import did_you_mean
+from driftline.core.text import did_you_mean, plural
 
 # command -> (module, one line of help). The help is repeated here so that listing commands imports none of them.
 _COMMANDS = {
@@ -160,6 +161,15 @@ def _run(arguments: list[str]) -> int:
             return DriftlineError.exit_code
         report_internal_error(str(error) if isinstance(error, InternalError) else traceback.format_exc())
         return InternalError.exit_code
+
+
+def report_own_faults(faults: Sequence[str]) -> None:
+    """Print how many programs of a long run met a bug in Driftline, and the first bug in full. The exit code of the run
+    says what was found about compilers."""
+    if faults:
+        programs = plural(len(faults), "program")
+        _say(f"{programs} could not be judged because of a bug in Driftline; all else was. Please report the first:")
+        click.echo(faults[0], err=True)
 
 
 def report_internal_error(details: str) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from driftline.cli.common import Activity, note, tell_failed
 from driftline.core.closing import closing_step, exit_code_after
-from driftline.core.errors import InternalError
 from driftline.core.quoting import shell
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ def run_audit(
 ) -> int:
     """Run it under a progress display that says `words`, and show what came out. `resume` is the command that goes on
     with it after Ctrl-C."""
+    from driftline.cli import report_own_faults
+
     try:
         with Activity(words, seconds) as activity:
             result = ask(activity)
@@ -33,9 +34,5 @@ def run_audit(
     with closing_step(result.failed_steps, "showing what was found", "driftline report shows what the store holds"):
         show(result)
     tell_failed(result.failed_steps)
-    if result.internal_errors:
-        from driftline.cli import report_internal_error
-
-        report_internal_error(result.internal_errors[0])
-        return InternalError.exit_code
+    report_own_faults(result.internal_errors)
     return exit_code_after(result.failed_steps, 1 if result.bugs else 0)

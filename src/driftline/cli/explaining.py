@@ -14,7 +14,6 @@ from driftline.cli.clock import elapsed
 from driftline.cli.common import parse_budget, plugin_option, seed_option, sizes_options, store_option, trust_option
 from driftline.cli.completing import complete_subject, complete_targets
 from driftline.cli.filled import filled
-from driftline.core.errors import InternalError
 from driftline.report.progress import Activity, CheckProgress
 
 if TYPE_CHECKING:
@@ -161,10 +160,8 @@ class Explaining:
         self._open.__exit__(*problem)
 
     def exit_code(self, internal_errors: Sequence[str]) -> int:
-        """What was asked about fails; that is a finding, unless we ourselves failed."""
-        if not internal_errors:
-            return 1
-        from driftline.cli import report_internal_error
+        """Return 1, since the program that was asked about fails, and print faults of Driftline itself."""
+        from driftline.cli import report_own_faults
 
-        report_internal_error(internal_errors[0])
-        return InternalError.exit_code
+        report_own_faults(internal_errors)
+        return 1

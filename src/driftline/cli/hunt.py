@@ -30,7 +30,7 @@ from driftline.cli.llm_options import llm_cost_option, llm_table_of_run, llm_tok
 from driftline.cli.settings import naming_the_file, settings_of_run
 from driftline.cli.verdict_options import accept_option, baseline_option
 from driftline.core.closing import closing_step, exit_code_after
-from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError, InternalError
+from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError
 from driftline.core.full_disk import no_room
 from driftline.core.quoting import shell
 
@@ -317,6 +317,7 @@ def _show_interrupted(order: _HuntOrder, bench: Workbench, going: Hunt) -> int:
 
 def _show(order: _HuntOrder, bench: Workbench, result: HuntResult) -> None:
     """Write the report, and print what was found; what fails here is said in a line."""
+    from driftline.cli import report_own_faults
     from driftline.report.diagnosis import show_diagnoses
     from driftline.report.hunts import hunt_json, show_hunt
 
@@ -337,16 +338,12 @@ def _show(order: _HuntOrder, bench: Workbench, result: HuntResult) -> None:
             if before:
                 click.echo(before.hunt_line(result.bugs))
     tell_failed(failed)
+    report_own_faults(result.internal_errors)
 
 
 def _exit_code(order: _HuntOrder, result: HuntResult) -> int:
     from driftline.report.annotated import accepted_among
 
-    if result.internal_errors:
-        from driftline.cli import report_internal_error
-
-        report_internal_error(result.internal_errors[0])
-        return InternalError.exit_code
     known = order.before.bugs if order.before else frozenset()
     if set(result.bugs) - accepted_among(result.bugs.values(), order.library) - known:
         return 1

@@ -67,11 +67,11 @@ def exit_code(
     result: CheckResult, fail_on: Iterable[Judgement], known: Iterable[Target], wanted: Iterable[Target]
 ) -> int:
     """What a check says to the shell. `known`: targets whose row does not count; `wanted`: those asked for by name."""
-    if result.internal_error:
-        return InternalError.exit_code
     counting, excused = tuple(fail_on), set(known)
     if any(row.verdict.judgement in counting and row.target not in excused for row in result.results):
         return 1
+    if result.internal_error:
+        return InternalError.exit_code
     if {skipped.target for skipped in result.outcome.skipped} & set(wanted):
         return 4
     return 0 if result.compared else NOTHING_COMPARED

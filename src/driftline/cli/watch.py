@@ -14,7 +14,7 @@ from driftline.cli.common import jobs_option, json_option, note, parse_budget, p
 from driftline.cli.filled import filled
 from driftline.cli.settings import settings_of_run
 from driftline.cli.verdict_options import accept_option
-from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
+from driftline.core.errors import NOTHING_COMPARED, DriftlineError
 
 if TYPE_CHECKING:
     from driftline.campaign.hunt.watching import WatchResult
@@ -161,12 +161,9 @@ def _show(result: WatchResult, as_json: bool) -> None:
 
 def _exit_code(result: WatchResult) -> int:
     from driftline.checking.result import Standing
+    from driftline.cli import report_own_faults
 
-    if result.hunt and result.hunt.internal_errors:
-        from driftline.cli import report_internal_error
-
-        report_internal_error(result.hunt.internal_errors[0])
-        return InternalError.exit_code
+    report_own_faults(result.hunt.internal_errors if result.hunt else ())
     if result.those(Standing.NEW) or result.those(Standing.BACK):
         return 1
     return 0 if result.compared else NOTHING_COMPARED

@@ -23,7 +23,7 @@ class FailedStep:
     error: str  # such as "KeyError: '12'"
     then: str = ""  # such as "they stay unexamined"
     details: str = ""  # a traceback, where Driftline itself is at fault
-    exit_code: int = InternalError.exit_code
+    exit_code: int = 0  # 0 for a bug in Driftline, which does not hide what the run found
 
     @staticmethod
     def of(step: str, error: Exception, then: str = "") -> FailedStep:
@@ -54,5 +54,5 @@ def closing_step(failed: list[FailedStep], step: str, then: str = "") -> Iterato
 
 
 def exit_code_after(failed: Sequence[FailedStep], code: int) -> int:
-    """A run must not look clean when a step of it failed; findings are told first."""
-    return failed[0].exit_code if failed and code != 1 else code
+    """Return the exit code of a run: that of its findings, or else of the first failed step that a user can act on."""
+    return code if code == 1 else next((step.exit_code for step in failed if step.exit_code), code)

@@ -88,6 +88,7 @@ def hunt_json(result: HuntResult, store: Store, library: Library | None = None) 
             for bug in result.bugs.values()
         ],
         "failed_steps": [step.to_json() for step in result.failed_steps],
+        "internal_errors": result.internal_errors,
         "store": str(store.path),
     }
 

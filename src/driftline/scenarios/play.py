@@ -121,8 +121,10 @@ def _prepare(request: RecordRequest) -> None:
 
 
 def _keep_graph_caches_in(folder: Path) -> None:
-    """Have torch keep compiled graphs in an empty folder. The caches stay on: two compilations in one script may meet
-    there, and some bugs are in what they find. Other runs must not be met, and a kernel is no graph: its cache stays."""
+    """Have torch keep compiled graphs in an empty folder, away from those of other runs.
+
+    The caches stay on, since two compilations in one script may meet there, and a wrong hit is a bug of the compiler.
+    Kernels are kept where they were: they are found by their source code."""
     places = (
         ("torch._inductor.codecache", "FxGraphCache"),
         ("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache"),

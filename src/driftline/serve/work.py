@@ -52,7 +52,7 @@ def _hunt(order: HuntOrder, bench: Workbench, heard: ProgressWriter) -> tuple[in
             diagnose=order.diagnose,
             listener=heard,
         )
-    _no_bug_of_ours(found.internal_errors)
+    _say_own_faults(heard, found.internal_errors)
     tested = f"{plural(sum(found.programs.values()), 'program')} on {plural(len(found.programs), 'compiler')}"
     if set(found.bugs) - accepted_among(found.bugs.values()):
         return 1, f"{tested}: {plural(len(found.bugs), 'bug')}, {len(found.new)} of them new."
@@ -80,7 +80,7 @@ def _audit(order: AuditOrder, bench: Workbench, heard: ProgressWriter) -> tuple[
             seed=order.seed,
             listener=heard,
         )
-    _no_bug_of_ours(found.internal_errors)
+    _say_own_faults(heard, found.internal_errors)
     rules = sum(len(one.rules) for one in found.compilers.values())
     return (1 if found.bugs else 0), f"{plural(rules, 'rule')} audited: {plural(len(found.bugs), 'bug')}."
 
@@ -88,7 +88,7 @@ def _audit(order: AuditOrder, bench: Workbench, heard: ProgressWriter) -> tuple[
 def _diagnose(order: DiagnosisOrder, bench: Workbench, heard: ProgressWriter) -> tuple[int, str]:
     heard(Working(order.bug, "starting"))
     found = bench.diagnose(order.bug, seconds=order.seconds, listener=heard)
-    _no_bug_of_ours(found.internal_errors)
+    _say_own_faults(heard, found.internal_errors)
     for line in found.to_json()["summary"]:
         heard.say(line)
     return 1, f"{order.bug} is explained as far as the time allowed; its page shows it."
@@ -107,7 +107,8 @@ def _check(order: CheckOrder, bench: Workbench, folder: Path, heard: ProgressWri
         accept=order.accept,
         listener=heard,
     )
-    _no_bug_of_ours([found.internal_error] if found.internal_error else [])
+    if found.internal_error:
+        raise InternalError(found.internal_error)
     for skipped in found.outcome.skipped:
         heard.say(f"{skipped.target} did not run: {skipped.reason}")
     for line in found.notes:
@@ -128,9 +129,11 @@ def _require_plain(path: Path) -> None:
         raise DriftlineError(f"{path} cannot be read: {error.strerror}. Upload the program again.") from error
 
 
-def _no_bug_of_ours(errors: Sequence[str]) -> None:
-    if errors:
-        raise InternalError(errors[0])
+def _say_own_faults(heard: ProgressWriter, faults: Sequence[str]) -> None:
+    """Add a line to the job's log where programs could not be judged because of a bug in Driftline."""
+    if faults:
+        last = faults[0].strip().splitlines()[-1]
+        heard.say(f"{plural(len(faults), 'program')} could not be judged because of a bug in Driftline: {last}")
 
 
 def work(record: JobRecord, store: Path, folder: Path) -> int:
