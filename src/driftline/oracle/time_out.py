@@ -44,5 +44,6 @@ def judge_time_out(execution: Execution, unoptimised: float) -> Verdict:
     if execution.stage is Stage.RUN and unoptimised and waited >= HANGS * max(unoptimised, SHORTEST):
         verdict = ended(Kind.TIMEOUT, stage, execution.failure, execution.log)
         return replace(verdict, reason=f"hangs: no answer within {waited:.3g} s while running{beside}")
-    told = f"did not end within {waited:.3g} s while {doing(stage)}{beside}"
+    limit = f"within {waited:.3g} s" if waited else "in time"
+    told = f"did not end {limit} while {doing(stage)}{beside}"
     return Verdict(Judgement.INCONCLUSIVE, told, evidence=Evidence(stage=stage, log=execution.log))
