@@ -13,6 +13,7 @@ from driftline.causes import Cause, Library
 from driftline.core.case import Case
 from driftline.core.errors import StoreError
 from driftline.core.identity import AFTER_ANOTHER_CALL
+from driftline.core.program import SCRIPT
 from driftline.core.severity import SEVERITIES, is_on_ordinary_values, severity
 from driftline.core.target import Target
 from driftline.core.text import first_line, tail
@@ -50,6 +51,7 @@ from driftline.report.view import (
     ReportView,
     ShortestForm,
 )
+from driftline.scenarios.keeping import DIFFERENCES
 from driftline.store import Bug as StoredBug
 from driftline.store import Finding, Store
 from driftline.store.diagnoses import Diagnoses
@@ -257,6 +259,7 @@ def _line_of(store: Store, bug: StoredBug, seen: int, library: Library | None, c
         origin="",
         inputs=(),
         mismatch=None,
+        differences=tuple(str(one["sentence"]) for one in finding.verdict.get(DIFFERENCES) or ()),
         replay=replay_command(bug.id, store.path),
         sightings=seen,
         first_seen=bug.first_seen,
@@ -377,9 +380,9 @@ def _program(case: Case | None, index: int, target: str, scripts: bool) -> str:
     """The program as a script that runs by itself, or as it was found. `index`: the sample that fails."""
     if case is None:
         return ""
-    if scripts:
+    if scripts and case.runs.form != SCRIPT:
         return _script(case, index, target)
-    if case.runs.form != "source":
+    if case.runs.form not in ("source", SCRIPT):
         return ""
     return program_text(case.runs)
 

@@ -109,6 +109,8 @@ def _details(bug: BugView) -> list[str]:
                 fenced(bug.explanation.reduced.strip(), "python" if bug.explanation.python else ""),
                 "",
             ]
+    if bug.differences:
+        lines += [*(f"- {markdown(line)}" for line in bug.differences), "", fenced(bug.script.strip(), "python"), ""]
     m = bug.mismatch
     if m and m.places:
         if m.wrong and m.size:

@@ -24,6 +24,8 @@ from driftline.events import Listener, ReleaseAsked, ignore, says
 from driftline.inputs.sizes import Sizes
 from driftline.perf.inquiry import CostInquiry
 from driftline.perf.replay import CostReplay, replay_cost
+from driftline.scenarios.keeping import is_script_bug
+from driftline.scenarios.replay import ScriptReplay, replay_script
 from driftline.workbench.opened import OpenBench
 
 
@@ -40,16 +42,20 @@ class FailingSettings(TypedDict, total=False):
 class ExplainingBench(OpenBench):
     """The methods that take a bug, a case or a failing program."""
 
-    def replay(self, bug: str, *, target: str | None = None, listener: Listener = ignore) -> Replay | CostReplay:
+    def replay(
+        self, bug: str, *, target: str | None = None, listener: Listener = ignore
+    ) -> Replay | CostReplay | ScriptReplay:
         """Run a bug again, on its own target or on another one: does it still fail? `answer` says so.
 
-        A bug that is about cost (slow, slow-compile, memory) is measured again. Schedules of TVM are replayed by
-        `driftline schedules replay`.
+        A bug that is about cost (slow, slow-compile, memory) is measured again, and a script that calls torch.compile is
+        judged again as `check_script` does. Schedules of TVM are replayed by `driftline schedules replay`.
         """
         wanted = Target.parse(target) if target else None
         stored = self._store.bug(bug)
         if stored.fingerprint.kind in COSTS:
             return replay_cost(self._store, stored.id, self._warm(), wanted, listener=listener)
+        if is_script_bug(self._store, stored):
+            return replay_script(self._store, stored, self._warm().pool, wanted, says(listener, stored.id))
         return replaying.replay(self._store, stored.id, self._warm(), wanted)
 
     def replay_case(self, case: str, *, target: str | None = None) -> TargetResult:
