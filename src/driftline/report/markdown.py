@@ -91,7 +91,8 @@ def _titled(bug: BugView) -> str:
 
 
 def _details(bug: BugView) -> list[str]:
-    lines = [f"### {markdown(bug.id)}: {markdown(bug.title)}", "", markdown(bug.reason), ""]
+    lines = [f"### {markdown(bug.id)}: {markdown(bug.title)}", ""]
+    lines += [] if bug.differences else [markdown(bug.reason), ""]
     for cause in bug.causes:
         lines += [f"Cause: {markdown(words.cause(cause))}.", ""]
     if bug.like:

@@ -211,7 +211,8 @@ def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
         out.print("differs from eager:")
     for one in differences or ():
         out.print(escape(f"  {one['id']}: {one['sentence']}"), soft_wrap=True)
-    if lines := evidence_lines(finding.evidence):
+    lines = [] if differences and not finding.evidence.worst else evidence_lines(finding.evidence)
+    if lines:
         out.print("evidence:")
     for line in lines:
         out.print(escape(f"  {line}"), soft_wrap=True)

@@ -11,9 +11,10 @@ from driftline.campaign.explain.ablation import Ablated, ablate_failing
 from driftline.campaign.explain.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
 from driftline.campaign.explain.diagnosis import Diagnosis, diagnose_failing
 from driftline.campaign.explain.explanations import ExplainedBugs, explain_bugs
-from driftline.campaign.explain.failing import Failing, find_failing, require_wrong
+from driftline.campaign.explain.failing import Failing, find_failing, require_program, require_wrong
 from driftline.campaign.explain.localization import Localized, localize_failing
 from driftline.campaign.explain.reduction import Reduced, reduce_failing
+from driftline.campaign.explain.scripts import ScriptDiagnosis, ScriptReleases, diagnose_script, is_script
 from driftline.checking.checker import TargetResult
 from driftline.checking.result import Replay
 from driftline.core.case import CheckOptions
@@ -83,6 +84,7 @@ class ExplainingBench(OpenBench):
             sizes=Sizes.of(settings.get("dims") or {}, settings.get("shapes") or {}),
             options=CheckOptions(seed=settings.get("seed", 0), plugins=self._plugins),
             costs=True,
+            scripts=True,
             listener=listener,
         )
 
@@ -94,14 +96,19 @@ class ExplainingBench(OpenBench):
         bisect: bool = False,
         listener: Listener = ignore,
         **settings: Unpack[FailingSettings],
-    ) -> Diagnosis:
+    ) -> Diagnosis | ScriptDiagnosis:
         """Explain a failure: where it lies, how small it gets, what it depends on.
 
         `subject` and `settings` are those of `failing`, or `subject` is what it returned. With `bisect`, other releases
         of the compiler are installed and asked too. The explanation is kept with the bug, as are those of the methods
-        below. `seconds` do not include the check of a program.
+        below. `seconds` do not include the check of a program. Of a script that calls torch.compile, the first stage of
+        the compiler that differs is found.
         """
         failing = self._found(subject, listener, settings)
+        if is_script(failing):
+            return diagnose_script(
+                self._warm(), self._store, failing, budget=seconds, bisect=bisect, listener=listener
+            )
         return diagnose_failing(
             self._warm(),
             self._store,
@@ -123,6 +130,7 @@ class ExplainingBench(OpenBench):
     ) -> Reduced:
         """Make a failing program as small as it gets, so that it still fails in the same way, or is still slow."""
         failing = self._found(subject, listener, settings)
+        require_program(failing.case, "driftline reduce")
         return reduce_failing(
             self._warm(),
             self._store,
@@ -144,6 +152,7 @@ class ExplainingBench(OpenBench):
     ) -> Localized:
         """Find the operators of a failing program that fail by themselves."""
         failing = self._found(subject, listener, settings)
+        require_program(failing.case, "driftline localize")
         require_wrong(failing.bug)
         return localize_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
 
@@ -157,6 +166,7 @@ class ExplainingBench(OpenBench):
     ) -> Ablated:
         """Find the options, passes and rewrite rules without which a failure is gone, or a slow program is fast."""
         failing = self._found(subject, listener, settings)
+        require_program(failing.case, "driftline ablate")
         inquiry = self._inquiry(failing, listener)
         return ablate_failing(self._warm(), self._store, failing, budget=seconds, inquiry=inquiry, listener=listener)
 
@@ -190,7 +200,7 @@ class ExplainingBench(OpenBench):
             self._warm(),
             failing,
             wish,
-            inquiry=self._inquiry(failing, listener),
+            inquiry=ScriptReleases(self._store, failing) if is_script(failing) else self._inquiry(failing, listener),
             report=says(listener, "bisect"),
             tried=tried,
         )
