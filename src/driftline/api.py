@@ -1,4 +1,4 @@
-"""`driftline.check` and `driftline.check_script`: what the command line, the page, the pytest plugin and notebooks call."""
+"""`driftline.check` and `driftline.check_script`: the calls of the command line, the page, pytest and notebooks."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _titled(bug: BugView) -> str:
 
 def _details(bug: BugView) -> list[str]:
     lines = [f"### {markdown(bug.id)}: {markdown(bug.title)}", ""]
-    lines += [] if bug.differences else [markdown(bug.reason), ""]
+    lines += _reason(bug)
     for cause in bug.causes:
         lines += [f"Cause: {markdown(words.cause(cause))}.", ""]
     if bug.like:
@@ -110,8 +110,6 @@ def _details(bug: BugView) -> list[str]:
                 fenced(bug.explanation.reduced.strip(), "python" if bug.explanation.python else ""),
                 "",
             ]
-    if bug.differences:
-        lines += [*(f"- {markdown(line)}" for line in bug.differences), "", fenced(bug.script.strip(), "python"), ""]
     m = bug.mismatch
     if m and m.places:
         if m.wrong and m.size:
@@ -125,6 +123,13 @@ def _details(bug: BugView) -> list[str]:
     target = markdown(f"{bug.target}{version}")
     lines += [f"{target}, {words.plural(bug.sightings, 'sighting')}. Replay: {code(bug.replay)}", ""]
     return lines
+
+
+def _reason(bug: BugView) -> list[str]:
+    """Why a bug is one: a sentence, or of a script each of its differences, and its text."""
+    if not bug.differences:
+        return [markdown(bug.reason), ""]
+    return [*(f"- {markdown(line)}" for line in bug.differences), "", fenced(bug.script.strip(), "python"), ""]
 
 
 def _statistics(statistics: Statistics | None) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from driftline.scenarios.runs import ScriptOptions
 from driftline.scenarios.script import UserScript, read_script
 from driftline.store import Bug, Store
 
+_FILE = re.compile(r"\w[\w.-]{0,100}\.py", re.ASCII)
 DIFFERENCES = "differences"  # in the verdict of a stored finding
 _OUTCOMES = {Kind.ERROR: Outcome.ERROR, Kind.CRASH: Outcome.CRASH}
 
@@ -75,17 +78,13 @@ def script_of(case: Case, pool: Pool) -> UserScript:
     else a copy."""
     if case.program.form != SCRIPT:
         raise DriftlineError(f"{case.program.name} is no script that calls torch.compile; use driftline replay.")
-    kept = UserScript(case.program.path, case.program.path.read_text(encoding="utf-8"))
-    if case.program.origin:
-        try:
-            own = read_script(Path(case.program.origin))
-        except DriftlineError:
-            own = kept
-        if own.path != kept.path and own.text == kept.text:
-            return own
-    copy = pool.workspace.job_folder() / (Path(case.program.name).name or "script.py")
-    copy.write_text(kept.text, encoding="utf-8")
-    return UserScript(copy, kept.text)
+    text, own = case.program.path.read_bytes(), Path(case.program.origin)
+    with contextlib.suppress(OSError, DriftlineError):
+        if own.is_file() and own.stat().st_size == len(text) and own.read_bytes() == text:
+            return read_script(own)
+    copy = pool.workspace.job_folder() / (case.program.name if _FILE.fullmatch(case.program.name) else "script.py")
+    copy.write_bytes(text)
+    return read_script(copy)
 
 
 def options_of(case: Case) -> ScriptOptions:

@@ -48,7 +48,7 @@ class ExplainingBench(OpenBench):
     ) -> Replay | CostReplay | ScriptReplay:
         """Run a bug again, on its own target or on another one: does it still fail? `answer` says so.
 
-        A bug that is about cost (slow, slow-compile, memory) is measured again, and a script that calls torch.compile is
+        A bug that is about cost (slow, slow-compile, memory) is measured again. A script that calls torch.compile is
         judged again as `check_script` does. Schedules of TVM are replayed by `driftline schedules replay`.
         """
         wanted = Target.parse(target) if target else None
@@ -106,9 +106,7 @@ class ExplainingBench(OpenBench):
         """
         failing = self._found(subject, listener, settings)
         if is_script(failing):
-            return diagnose_script(
-                self._warm(), self._store, failing, budget=seconds, bisect=bisect, listener=listener
-            )
+            return diagnose_script(self._warm(), self._store, failing, budget=seconds, bisect=bisect, listener=listener)
         return diagnose_failing(
             self._warm(),
             self._store,

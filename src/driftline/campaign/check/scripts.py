@@ -40,6 +40,8 @@ class ScriptSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not self.wanted:
+            raise DriftlineError("No target given; name at least one, or leave targets out.")
         for target in self.wanted:
             require_script_target(target)
         if not (self.timeout > 0 and self.memory > 0):

@@ -33,10 +33,9 @@ from driftline.report.export.user_script import (
     export_user_script,
     export_user_test,
 )
-from driftline.report.program import program_text
 from driftline.report.results import replay_command
 from driftline.scenarios.check import ScriptTrials
-from driftline.scenarios.keeping import options_of
+from driftline.scenarios.keeping import options_of, script_of
 from driftline.scenarios.replay import answer_of, trials_of
 from driftline.scenarios.script import UserScript
 from driftline.scenarios.target import BACKEND_NAMES, DYNAMO_ALONE
@@ -212,7 +211,7 @@ def export_failing(failing: Failing, pool: Pool, form: str) -> Exported:
             return ReplayAnswer.DIFFERS, str(error)
         return answer_of(failing.bug.fingerprint, result)
 
-    text = program_text(failing.case.program)
+    text = script_of(failing.case, pool).text
     bug = UserScriptBug(failing.bug, failing.finding, text, failing.target, ask)
     export = {"pytest": export_user_test, "issue": export_user_issue}.get(form, export_user_script)
     return export(bug)

@@ -1,8 +1,8 @@
 """The bug of a script that calls the compiler itself, written down for others: as a script, an issue and a test.
 
-Where the difference shows in what the script prints, or in how it ends, a few lines in front of the script run it twice,
-without the compiler and with it, and compare. Otherwise the script stands as it is below a comment that says what
-differs. Either text is run before it is called valid.
+Where the difference shows in what the script prints, or in how it ends, a few lines in front of the script run it
+twice, without the compiler and with it, and compare. Otherwise the script stands as it is below a comment that says
+what differs. Either text is run before it is called valid.
 """
 
 from __future__ import annotations
