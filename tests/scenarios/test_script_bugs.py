@@ -150,7 +150,7 @@ def test_damaged_differences_are_a_gap(store: Store, bug: Bug) -> None:
 
 def test_other_commands_refuse_the_case(store: Store, checker: Checker, bug: Bug) -> None:
     assert is_script_bug(store, bug)
-    with pytest.raises(DriftlineError, match="is a script that calls torch.compile itself"):
+    with pytest.raises(DriftlineError, match=r"is a script that calls torch\.compile itself"):
         case_to_run(store, bug.findings[0].case_id)
     with pytest.raises(DriftlineError, match=r"tvm: a script that calls torch\.compile runs on as-it-stands"):
         find_failing(bug.id, store, checker, target=Target("tvm"), scripts=True)
