@@ -90,7 +90,7 @@ def test_the_script_of_the_page_differs_as_it_shows(
     [
         (
             ("--targets", "tvm"),
-            "a script that calls torch.compile runs on as-it-stands, dynamo:eager, aot_eager, aot_eager_decomp, inductor.",
+            "torch.compile runs on as-it-stands, dynamo:eager, aot_eager, aot_eager_decomp, inductor.",
         ),
         (("--targets", "inductor:freezing=true"), "the options of torch.compile stand in the script"),
         (("--grad",), "--grad is for a program that Driftline calls"),
