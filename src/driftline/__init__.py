@@ -20,10 +20,12 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "check": "driftline.api",
+    "check_script": "driftline.api",
     "open": "driftline.workbench",
     "Workbench": "driftline.workbench",
     "CheckResult": "driftline.checking.result",
     "CheckSettings": "driftline.campaign.check.settings",
+    "ScriptCheck": "driftline.scenarios.check",
     "compare_tensors": "driftline.oracle.metrics",
     "TensorMetrics": "driftline.oracle.metrics",
     "Target": "driftline.core.target",
@@ -53,6 +55,7 @@ __all__ = [
     "Option",
     "Program",
     "ScriptCall",
+    "ScriptCheck",
     "Store",
     "Target",
     "TensorMetrics",
@@ -62,6 +65,7 @@ __all__ = [
     "Workbench",
     "__version__",
     "check",
+    "check_script",
     "compare_tensors",
     "open",
     "register_backend",
@@ -84,6 +88,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from driftline.api import check as check
+    from driftline.api import check_script as check_script
     from driftline.backends import register_backend as register_backend
     from driftline.backends.base import Backend as Backend
     from driftline.backends.base import Option as Option
@@ -101,6 +106,7 @@ if TYPE_CHECKING:
     from driftline.core.verdict import Verdict as Verdict
     from driftline.oracle.metrics import TensorMetrics as TensorMetrics
     from driftline.oracle.metrics import compare_tensors as compare_tensors
+    from driftline.scenarios.check import ScriptCheck as ScriptCheck
     from driftline.store import Store as Store
     from driftline.workbench import Workbench as Workbench
     from driftline.workbench import open as open

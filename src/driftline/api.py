@@ -1,4 +1,4 @@
-"""`driftline.check(model, inputs)`: the one call of the command line, the page, the pytest plugin and notebooks."""
+"""`driftline.check` and `driftline.check_script`: the calls of the command line, the page, pytest and notebooks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from driftline.campaign.check.across import IsaFamily, require_families
 from driftline.campaign.check.pairing import with_matrices
+from driftline.campaign.check.scripts import ScriptSettings, check_script_file
 from driftline.campaign.check.session import check_program, choose_targets, fitting_targets
 from driftline.campaign.check.settings import CheckKeywords, CheckSettings
 from driftline.causes import Library
@@ -26,6 +27,7 @@ from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.events import Listener, ignore
 from driftline.execute.pool import Pool
+from driftline.scenarios.check import ScriptCheck
 from driftline.store import Store
 
 _checker: Checker | None = None
@@ -60,6 +62,27 @@ def check(
     asked = CheckSettings(**settings)
     with Store.create(Path(store) if store else default_store()) as kept:
         return CheckRun(shared_checker(), kept, asked, tuple(plugins)).check(program, example)
+
+
+def check_script(
+    path: str | Path,
+    *,
+    targets: Sequence[str] | None = None,
+    store: str | Path | None = None,
+    timeout: float = 300.0,
+    memory: int = 8,
+    seed: int = 0,
+) -> ScriptCheck:
+    """Run a script that calls `torch.compile` itself with and without the compiler, and compare call by call.
+
+    `targets` take the place of the script's own backend: "dynamo:eager", "aot_eager", "aot_eager_decomp", "inductor",
+    and "as-it-stands", the default, which leaves the script as it is. Each may name a release of torch that has an
+    environment: "as-it-stands@2.11.0". `timeout` is in seconds and `memory` in GiB, for one run of the script. A
+    failure is kept as a bug in the store.
+    """
+    asked = ScriptSettings(targets, timeout, memory, seed)
+    with Store.create(Path(store) if store else default_store()) as kept:
+        return check_script_file(shared_checker().pool, kept, Path(path), asked)
 
 
 def _signature_with_settings() -> inspect.Signature:

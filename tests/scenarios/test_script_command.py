@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from driftline.checking.checker import Checker
 from typed import typed
 
 SCRIPTS = Path(__file__).parent / "scripts"
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_STORE", str(tmp_path / "store"))
+
 
 UNFIT = [
     ("needs_argument", "needs arguments on its command line"),
@@ -43,7 +50,7 @@ def test_json_has_an_id_for_each_difference() -> None:
     told = json.loads(done.stdout)
     assert (done.returncode, told["compared"], told["script"]["name"]) == (1, True, "lost_sharing.py")
     (result,) = told["results"]
-    assert (result["target"], result["verdict"], result["calls"]) == ("as it stands", "fail", 1)
+    assert (result["target"], result["verdict"], result["calls"]) == ("as-it-stands", "fail", 1)
     assert {one["kind"] for one in result["differences"]} == {"sharing-lost"}
     assert len({one["id"] for one in result["differences"]}) == 2
 
@@ -53,7 +60,9 @@ def test_targets_replace_the_backend_of_the_script() -> None:
     assert (done.returncode, "pass" in done.stdout) == (0, True)
 
 
-def test_the_script_of_the_page_differs_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_of_the_page_differs_as_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checker: Checker, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "check-a-script.md").read_text()
     code, _, rest = page.partition("```python\n")[2].partition("```")
     shown = rest.partition("```\n")[2].partition("```")[0]
@@ -65,12 +74,24 @@ def test_the_script_of_the_page_differs_as_it_shows(tmp_path: Path, monkeypatch:
     assert told in shown
     beginning = "after the first call of RunningMean, `self.mean` is wrong: at [1]: expected 0.5,"
     assert beginning in done.stdout and beginning in shown
+    (replay,) = [line for line in done.stdout.splitlines() if line.startswith("replay: ")]
+    assert replay in shown
+    monkeypatch.setattr("driftline.api._checker", checker)
+    capsys.readouterr()
+    exec(page.rpartition("```python\n")[2].partition("```")[0], {})
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()] == [
+        ["as-it-stands", "fail"],
+        ["aot_eager", "pass"],
+    ]
 
 
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        (("--targets", "tvm"), "tvm: a script that calls torch.compile runs on inductor, aot_eager, aot_eager_decomp."),
+        (
+            ("--targets", "tvm"),
+            "torch.compile runs on as-it-stands, dynamo:eager, aot_eager, aot_eager_decomp, inductor.",
+        ),
         (("--targets", "inductor:freezing=true"), "the options of torch.compile stand in the script"),
         (("--grad",), "--grad is for a program that Driftline calls"),
         (("--samples", "3"), "--samples is for a program that Driftline calls"),

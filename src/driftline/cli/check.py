@@ -24,7 +24,7 @@ from driftline.cli.common import (
 from driftline.cli.completing import complete_program, complete_targets
 from driftline.cli.explaining import diagnose_option, explain
 from driftline.cli.layers import look_layers, require_layers, show_views
-from driftline.cli.script import ScriptCheck, check_script, is_script, refuse_other_options
+from driftline.cli.script import ScriptOrder, check_script, is_script, refuse_other_options
 from driftline.cli.settings import naming_the_file, settings_of_run
 from driftline.cli.verdict_options import (
     accept_option,
@@ -204,20 +204,16 @@ def check(**given: Any) -> int:
 
 
 def _check_a_script(given: Mapping[str, Any]) -> int:
-    """Check a script that calls the compiler itself: no store, no inputs of ours."""
-    from driftline.core.target import parse_targets
-
+    """Check a script that calls the compiler itself and makes its own inputs."""
     project = settings_of_run("fail_on", "timeout")
     fail_on = given["fail_on"]
     counted = parse_fail_on(
         fail_on or project.fail_on or "fail", "--fail-on" if fail_on else project.said_by("fail_on")
     )
     refuse_other_options(click.get_current_context())
-    own = parse_targets(given["targets"]) if given["targets"] else ()
     seconds = given["timeout"] or project.timeout or 300.0
-    return check_script(
-        ScriptCheck(given["program"], own, counted, seconds, given["memory"], given["seed"], given["as_json"])
-    )
+    same = {name: given[name] for name in ("program", "targets", "memory", "seed", "store", "as_json")}
+    return check_script(ScriptOrder(**same, fail_on=counted, timeout=seconds))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from driftline.core.errors import DriftlineError
 from driftline.core.quoting import comment
 
 if TYPE_CHECKING:
+    from driftline.campaign.explain.failing import Failing
+    from driftline.execute.pool import Pool
     from driftline.report.export.script import Exported
     from driftline.report.export.subject import Subject
     from driftline.store import Store
@@ -63,7 +65,8 @@ def export(subject: str, asked: _ExportOptions) -> int:
       onnx     a folder with the model, its inputs and what should come out
       json     all that is known
 
-    Of a bug that is about cost there is a script, which prints both times.
+    Of a bug that is about cost there is a script, which prints both times. Of a script that calls torch.compile itself
+    there is the script, which compares both runs where that shows the bug; no onnx.
 
     A script and a test are run in a clean process before they are called valid. The plugins that a bug needs are code
     and are not loaded by themselves: give them again with --plugin. Exit code 0: valid; 1: not valid, and the reason is
@@ -71,6 +74,7 @@ def export(subject: str, asked: _ExportOptions) -> int:
     """
     from driftline.campaign.explain.exporting import subject_of
     from driftline.campaign.explain.failing import about_cost, find_failing
+    from driftline.campaign.explain.scripts import is_script
     from driftline.checking.checker import Checker
     from driftline.core.case import CheckOptions
     from driftline.core.plugins import load_plugins
@@ -86,7 +90,9 @@ def export(subject: str, asked: _ExportOptions) -> int:
         checker = Checker(pool)
         if about_cost(kept, subject):
             return _write_timing(kept, subject, form, out)
-        failing = find_failing(subject, kept, checker, options=options)
+        failing = find_failing(subject, kept, checker, options=options, scripts=True)
+        if is_script(failing):
+            return _write_script_bug(kept, failing, pool, form, out)
         gathered = subject_of(kept, checker, failing, original=asked.original, library=library)
     if form == "onnx":
         return _write_model(gathered, out)
@@ -144,6 +150,27 @@ def _verdict(subject: Subject, form: str, made: Exported, out: Path | None, stor
     if made.valid:
         return f"valid: {made.reason}; {made.lines} lines.{reduced if made.lines > 25 else ''}{place}"
     return f"not valid, the {what} of {subject.bug.id}: {made.reason}.{reduced}{place}"
+
+
+def _write_script_bug(store: Store, failing: Failing, pool: Pool, form: str, out: Path | None) -> int:
+    """The bug of a script that calls the compiler itself."""
+    from driftline.campaign.explain.scripts import export_failing
+    from driftline.core.text import to_json
+    from driftline.report.results import SCHEMA, bug_json
+
+    if form == "onnx":
+        raise DriftlineError(f"{failing.case.program.name} is a script, and no model; write it with --as script.")
+    made = export_failing(failing, pool, form)
+    text = made.text
+    if form == "json":
+        told = {"schema": SCHEMA, "bug": bug_json(failing.bug, store.path), "script": made.to_json()}
+        text = to_json(told, indent=1) + "\n"
+    elif form != "issue" and not made.valid:
+        text = f"# NOT VALID: {comment(made.reason)}.\n{text}"
+    _write_text(text, out)
+    place = f" Written to {out}." if out else ""
+    note(f"{'valid' if made.valid else 'not valid'}: {made.reason}; {made.lines} lines.{place}")
+    return 0 if made.valid else 1
 
 
 def _write_timing(store: Store, name: str, form: str, out: Path | None) -> int:

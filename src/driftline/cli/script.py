@@ -12,7 +12,6 @@ from click.core import ParameterSource
 
 from driftline.cli.common import print_json
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError
-from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 
 _COMPILES = re.compile(rb"\bcompile\b")
@@ -21,15 +20,16 @@ _TAKEN = ("program", "targets", "timeout", "memory", "seed", "as_json", "fail_on
 
 
 @dataclass(frozen=True)
-class ScriptCheck:
+class ScriptOrder:
     """What was asked of a script on the command line."""
 
     program: str
-    targets: Sequence[Target]  # none: the script's own backend
+    targets: str | None  # None: the script's own backend
     fail_on: Sequence[Judgement]
     timeout: float
     memory: int  # GiB
     seed: int
+    store: Path
     as_json: bool
 
 
@@ -55,31 +55,24 @@ def refuse_other_options(context: click.Context) -> None:
             )
 
 
-def check_script(asked: ScriptCheck) -> int:
+def check_script(order: ScriptOrder) -> int:
     """Judge a script on each target, print the result, and return the exit code."""
-    from driftline.execute.pool import Pool
-    from driftline.report.progress import Ticker
-    from driftline.report.scenario import script_json, show_script, was_compared
-    from driftline.scenarios.judge import judge_script, play_eagerly
-    from driftline.scenarios.runs import ScriptOptions, require_script_target
+    from driftline.campaign.check.scripts import ScriptSettings
+    from driftline.report.progress import StepProgress
+    from driftline.report.scenario import script_json, show_script
     from driftline.scenarios.script import read_script
+    from driftline.workbench import Workbench
 
-    for target in asked.targets:
-        require_script_target(target)
-    script = read_script(Path(asked.program))
-    options = ScriptOptions(asked.timeout, asked.memory << 30, asked.seed)
-    wanted: list[Target | None] = [*asked.targets] or [None]
-    results = []
-    with Pool() as pool, Ticker(f"Checking {script.name}", len(wanted)) as progress:
-        eagerly = play_eagerly(script, pool, options, wanted[0], progress.show)
-        for one in wanted:
-            result = judge_script(script, eagerly, pool, options, one, progress.show)
-            progress.finished(result.target, str(result.judgement))
-            results.append(result)
-    if asked.as_json:
-        print_json(script_json(results))
+    path = Path(order.program)
+    targets = None if order.targets is None else [order.targets]
+    asked = ScriptSettings(targets, order.timeout, order.memory, order.seed)
+    read_script(path)  # what is mistyped is refused before a store is made for it
+    with Workbench(order.store) as bench, StepProgress(f"Checking {path.name}") as progress:
+        found = bench.check_script(path, listener=progress, **vars(asked))
+    if order.as_json:
+        print_json(script_json(found))
     else:
-        show_script(results)
-    if any(result.judgement in asked.fail_on for result in results):
+        show_script(found)
+    if any(result.judgement in order.fail_on for result in found.results):
         return 1
-    return 0 if was_compared(results) else NOTHING_COMPARED
+    return 0 if found.compared else NOTHING_COMPARED

@@ -7,6 +7,7 @@
 | `onnx`   | a serialised ModelProto; the weights of a big one lie in files beside it (`data`)       |
 | `tflite` | a TFLite flatbuffer                                                                     |
 | `schedule` | a tensor function of ours with schedule primitives, as JSON; see `driftline.schedules`  |
+| `script` | a Python script that calls `torch.compile` itself; see `driftline.scenarios`           |
 
 `framework` says what gives the program its meaning: torch, tensorflow, jax or onnx. It does not change on conversion:
 an ONNX file exported from torch is still judged against torch.
@@ -26,6 +27,7 @@ from driftline.core.tensors import TensorSpec
 
 FORMS = ("source", "torch", "onnx", "tflite")
 SCHEDULE = "schedule"  # no compiler is given these by `check`: they go to TVM by a way of their own
+SCRIPT = "script"  # these call the compiler themselves; `driftline.check_script` runs them
 FRAMEWORKS = ("torch", "tensorflow", "jax", "onnx")
 
 

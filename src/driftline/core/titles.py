@@ -51,6 +51,7 @@ class TitleFacts:
     given: tuple[str, ...] = ()  # the inputs of a lone operator at the telling element
     subject: str = ""  # in place of all these: what failed, in words
     ordinary: bool | None = None  # whether the inputs are plain finite numbers, where that is known
+    sentence: str = ""  # the whole title, of what is told in words of its own
 
     def to_json(self) -> dict[str, Any]:
         told = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -73,6 +74,7 @@ class TitleFacts:
             names("given"),
             str(value.get("subject") or ""),
             ordinary if isinstance(ordinary, bool) else None,
+            str(value.get("sentence") or ""),
         )
 
 
@@ -88,6 +90,8 @@ def _dropped_beside_nan(found: Evidence, operators: Sequence[str], element: Elem
 
 def title(kind: str, stage: str, found: Evidence, facts: TitleFacts) -> str:
     """One line that says what is wrong with what. `kind` is the one by which the bug goes."""
+    if facts.sentence:
+        return facts.sentence
     subject = _subject(found, facts)
     if AFTER_ANOTHER_CALL in facts.circumstances:
         subject += " in a later call"

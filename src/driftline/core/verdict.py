@@ -28,6 +28,7 @@ class Kind(StrEnum):
     WRONG_DTYPE = "wrong-dtype"
     WRONG_SHAPE = "wrong-shape"
     WRONG_STRUCTURE = "wrong-structure"  # outputs missing or surplus, an input changed on one side only
+    WRONG_STATE = "wrong-state"  # of scripts: shared memory, modes, random state or printed lines unlike eager's
     OUT_OF_BOUNDS = "out-of-bounds"  # bytes beside an array were written
     WRONG_ZERO_SIGN = "wrong-zero-sign"
     MISSING_ERROR = "missing-error"  # the reference raises, the compiler returns something

@@ -16,13 +16,20 @@ from driftline.store.rows import DAMAGE
 
 # What each command answers, in the order in which they are worth running.
 STEPS = {
+    "ladder": "which stage of torch.compile differs first",
     "localize": "which operators fail by themselves",
     "reduce": "how small it gets",
     "ablate": "which rule, pass or option it needs",
     "bisect": "which releases show it",
 }
 _BY_DIAGNOSE = ("localize", "reduce", "ablate")
-_RESULTS = {"localize": "localization", "reduce": "reduction", "ablate": "ablation", "bisect": "bisection"}
+_RESULTS = {
+    "ladder": "ladder",
+    "localize": "localization",
+    "reduce": "reduction",
+    "ablate": "ablation",
+    "bisect": "bisection",
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class StepResults:
     results: Mapping[str, Mapping[str, Any]]  # step -> what the store keeps of it
     notes: Mapping[str, str] = field(default_factory=dict)
     complete: bool = False  # it was stored in its smallest form, and no step is left
+    script: bool = False  # it is shown by a script that calls the compiler itself
 
     @property
     def reduced(self) -> str:
@@ -52,6 +60,7 @@ class StepResults:
 
     def sentences(self) -> Iterator[str]:
         """Suspects, cures and releases."""
+        yield from self.results.get("ladder", {}).get("sentences", ())
         yield from _suspects(self.results.get("localize", {}))
         yield from _cures(self.results.get("ablate", {}))
         if releases := self.results.get("bisect"):
@@ -64,7 +73,9 @@ class StepResults:
         """Steps that were not taken, each with what it tells."""
         if self.complete:
             return
-        if not any(step in self.results for step in _BY_DIAGNOSE):
+        if self.script:
+            yield from () if "ladder" in self.results else (("diagnose", STEPS["ladder"]),)
+        elif not any(step in self.results for step in _BY_DIAGNOSE):
             yield "diagnose", "where it lies, how small it gets, what it depends on"
         else:
             yield from ((step, STEPS[step]) for step in _BY_DIAGNOSE if step not in self.results)
@@ -94,8 +105,11 @@ def explained_so_far(store: Store, bug: str) -> StepResults:
         " AND (verdict LIKE '%\"schedule\"%' OR verdict LIKE '%\"perf\"%') LIMIT 1",
         (bug,),
     )
+    script = store.query(
+        "SELECT 1 FROM findings WHERE bug = ? AND json_extract(verdict, '$.differences') IS NOT NULL LIMIT 1", (bug,)
+    )
     sound = {step: body for step, body in found.items() if body and _can_be_told(store, bug, step, body)}
-    return StepResults(bug, sound, notes if isinstance(notes, dict) else {}, complete=bool(rows))
+    return StepResults(bug, sound, notes if isinstance(notes, dict) else {}, complete=bool(rows), script=bool(script))
 
 
 def _can_be_told(store: Store, bug: str, step: str, body: Mapping[str, Any]) -> bool:

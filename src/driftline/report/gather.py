@@ -13,6 +13,7 @@ from driftline.causes import Cause, Library
 from driftline.core.case import Case
 from driftline.core.errors import StoreError
 from driftline.core.identity import AFTER_ANOTHER_CALL
+from driftline.core.program import SCRIPT
 from driftline.core.severity import SEVERITIES, is_on_ordinary_values, severity
 from driftline.core.target import Target
 from driftline.core.text import first_line, tail
@@ -50,6 +51,7 @@ from driftline.report.view import (
     ReportView,
     ShortestForm,
 )
+from driftline.scenarios.keeping import DIFFERENCES
 from driftline.store import Bug as StoredBug
 from driftline.store import Finding, Store
 from driftline.store.diagnoses import Diagnoses
@@ -61,7 +63,7 @@ V = TypeVar("V")
 
 _GROUPS = {Status.KNOWN: KNOWN, Status.FLAKY: FLAKY, Status.FIXED: FIXED}
 _ORDER = {OPEN: 0, REDUCED: 1, KNOWN: 2, ACCEPTED: 3, FLAKY: 4, FIXED: 5}
-SCRIPT = 12_000  # characters of tensors that a script in a report may hold
+ROOM = 12_000  # characters of tensors that a script in a report may hold
 LOG = 6_000
 DETAILED = 400  # with more bugs than this, a report has everything of the worst ones only, and a line of each other
 _ONE_CALL = (
@@ -211,7 +213,7 @@ def _bug(
     return replace(
         line if case is None else _with_program(line, case, finding.evidence.sample or 0),
         program=words.program_words(case.runs.name) if case else "(its program is lost)",
-        mismatch=None if finding.execution.get("failure") else _mismatch(store, finding),
+        mismatch=None if _is_told(finding) else _mismatch(store, finding),
         smallest=_smallest(store, small, finding.target) if scripts and (small := smallest_of(finding)) else None,
         explanation=_explanation(store, bug.id),
         layers=_layers(store, bug.id),
@@ -257,6 +259,7 @@ def _line_of(store: Store, bug: StoredBug, seen: int, library: Library | None, c
         origin="",
         inputs=(),
         mismatch=None,
+        differences=tuple(str(one["sentence"]) for one in finding.verdict.get(DIFFERENCES) or ()),
         replay=replay_command(bug.id, store.path),
         sightings=seen,
         first_seen=bug.first_seen,
@@ -291,6 +294,11 @@ def _with_program(line: BugView, case: Case, index: int) -> BugView:
         origin=words.origin_words(sample.origin) if sample else "",
         inputs=tuple(describe_tensor(name, array) for name, array in sample.arrays.items()) if sample else (),
     )
+
+
+def _is_told(finding: Finding) -> bool:
+    """True if a failure is no matter of numbers: an exception, or a script that differs in something else."""
+    return bool(finding.execution.get("failure") or (finding.verdict.get(DIFFERENCES) and not finding.evidence.worst))
 
 
 class _Body:
@@ -377,9 +385,9 @@ def _program(case: Case | None, index: int, target: str, scripts: bool) -> str:
     """The program as a script that runs by itself, or as it was found. `index`: the sample that fails."""
     if case is None:
         return ""
-    if scripts:
+    if scripts and case.runs.form != SCRIPT:
         return _script(case, index, target)
-    if case.runs.form != "source":
+    if case.runs.form not in ("source", SCRIPT):
         return ""
     return program_text(case.runs)
 
@@ -393,7 +401,7 @@ def _script(case: Case, index: int, target: str) -> str:
     try:
         if later and (text := _later_script(case, index, target)):
             return text
-        text = render_script(case.program, arrays, target, grad=options.grad, seed=options.seed, room=SCRIPT)
+        text = render_script(case.program, arrays, target, grad=options.grad, seed=options.seed, room=ROOM)
         return f"{_ONE_CALL}\n{text}" if later else text
     except Exception as error:  # a damaged model, or no onnx to read it with: the rest of the report is as good
         return f"# This program cannot be printed: {type(error).__name__}: {first_line(str(error))}\n"
@@ -404,7 +412,7 @@ def _later_script(case: Case, index: int, target: str) -> str:
     one call: the second is taken."""
     calls, goal = case.samples[: (index or 1) + 1], Target.parse(target)
     grad, seed = case.options.grad, case.options.seed
-    recipe = later_call_recipe(case.program, calls, goal, grad=grad, seed=seed, room=SCRIPT) if calls[1:] else None
+    recipe = later_call_recipe(case.program, calls, goal, grad=grad, seed=seed, room=ROOM) if calls[1:] else None
     return show_script(recipe, goal) if recipe else ""
 
 

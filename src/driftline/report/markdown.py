@@ -91,7 +91,8 @@ def _titled(bug: BugView) -> str:
 
 
 def _details(bug: BugView) -> list[str]:
-    lines = [f"### {markdown(bug.id)}: {markdown(bug.title)}", "", markdown(bug.reason), ""]
+    lines = [f"### {markdown(bug.id)}: {markdown(bug.title)}", ""]
+    lines += _reason(bug)
     for cause in bug.causes:
         lines += [f"Cause: {markdown(words.cause(cause))}.", ""]
     if bug.like:
@@ -122,6 +123,13 @@ def _details(bug: BugView) -> list[str]:
     target = markdown(f"{bug.target}{version}")
     lines += [f"{target}, {words.plural(bug.sightings, 'sighting')}. Replay: {code(bug.replay)}", ""]
     return lines
+
+
+def _reason(bug: BugView) -> list[str]:
+    """Why a bug is one: a sentence, or of a script each of its differences, and its text."""
+    if not bug.differences:
+        return [markdown(bug.reason), ""]
+    return [*(f"- {markdown(line)}" for line in bug.differences), "", fenced(bug.script.strip(), "python"), ""]
 
 
 def _statistics(statistics: Statistics | None) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from driftline.core.program import Program, SourceBundle
+from driftline.core.program import SCRIPT, Program, SourceBundle
 from driftline.programs.onnx.file import load_structure
 
 SHOWN = 6  # numbers of a long list
@@ -17,6 +17,8 @@ def program_text(program: Program) -> str:
     """The text of a program; nothing for forms that have none."""
     if program.form == "source":
         return SourceBundle.load(program.path.read_bytes()).text
+    if program.form == SCRIPT:
+        return program.path.read_text(encoding="utf-8", errors="replace")
     if program.form == "onnx":
         import onnx  # a file format, not a compiler
 

@@ -16,7 +16,7 @@ from driftline.causes import Library
 from driftline.checking.checker import Skipped, TargetResult
 from driftline.checking.doctor import DoctorReport
 from driftline.checking.result import CheckResult, Replay, ReplayAnswer
-from driftline.core.program import Program
+from driftline.core.program import SCRIPT, Program
 from driftline.core.target import Target
 from driftline.core.tensors import spec_of
 from driftline.core.text import first_line
@@ -33,6 +33,7 @@ from driftline.report.title_facts import facts_of
 from driftline.report.titles import title_of
 from driftline.report.worded_table import SEEN, WordedTable
 from driftline.report.words import blamed, origin_words, plural, program_words, reason_with, uncoloured
+from driftline.scenarios.keeping import DIFFERENCES
 from driftline.store import Bug, Store
 
 LINE = 2000  # characters of a line of a program
@@ -206,7 +207,12 @@ def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
         out.print(f"inputs: {escape(origin_words(sample.origin))}")
         for name, array in sample.arrays.items():
             out.print(escape(f"  {spec_of(name, array)} = {describe_tensor(name, array).values}"))
-    if lines := evidence_lines(finding.evidence):
+    if differences := finding.verdict.get(DIFFERENCES):
+        out.print("differs from eager:")
+    for one in differences or ():
+        out.print(escape(f"  {one['id']}: {one['sentence']}"), soft_wrap=True)
+    lines = [] if differences and not finding.evidence.worst else evidence_lines(finding.evidence)
+    if lines:
         out.print("evidence:")
     for line in lines:
         out.print(escape(f"  {line}"), soft_wrap=True)
@@ -226,7 +232,7 @@ def _show_program(out: Console, program: Program) -> None:
     with contextlib.suppress(Exception):  # a damaged model: where it lies is said instead
         text = program_text(program)
     if text:
-        out.print(_listing(text, program_words(program.name), python=program.form == "source"))
+        out.print(_listing(text, program_words(program.name), python=program.form in ("source", SCRIPT)))
     else:
         out.print(escape(f"program: {program.path} ({program.form})"))
 

@@ -219,6 +219,7 @@ class BugView:
     reference: str = ""  # the program that a deployed file is held against
     layers: LayerView | None = None
     pairwise: PairwiseView | None = None
+    differences: tuple[str, ...] = ()  # of a script: what is not as under eager, in sentences
     spelled: tuple[str, ...] = ()  # the operators in the order and spelling of the program
     smallest: ShortestForm | None = None
     certain: bool = True  # no rounding explains it, whatever the order of operations

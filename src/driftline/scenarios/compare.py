@@ -166,17 +166,21 @@ class _Moment:
     def differs(self, change: Change, path: str, expected: str, got: str) -> Difference:
         return Difference(change, self.event.number, self.event.kind, self.when, path, expected, got)
 
+    def raises(self, change: Change, expected: Raised | None, got: Raised | None) -> Difference:
+        told = self.differs(change, "", str(expected or ""), str(got or ""))
+        return replace(told, raised=got or expected)
+
 
 def _raised(at: _Moment, expected: Raised | None, got: Raised | None) -> tuple[Difference, ...]:
     """An exception that only one side raises, or another one where the script itself raises."""
     if expected is None:
-        return (at.differs(Change.ERROR, "", "", str(got)),)
+        return (at.raises(Change.ERROR, None, got),)
     if got is None:
-        return (at.differs(Change.MISSING_ERROR, "", str(expected), ""),)
+        return (at.raises(Change.MISSING_ERROR, expected, None),)
     caught_alike = expected.name in got.bases or got.by_compiler
     if caught_alike or not expected.by_script:  # the exceptions of operators are no promise
         return ()
-    return (at.differs(Change.OTHER_ERROR, "", str(expected), str(got)),)
+    return (at.raises(Change.OTHER_ERROR, expected, got),)
 
 
 def _without_place(fact: Fact | None) -> Fact | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.text import plural
-from driftline.scenarios.recording import BACKWARD, CALL, END, GRAD, ScriptEvent
+from driftline.scenarios.recording import BACKWARD, CALL, END, GRAD, Raised, ScriptEvent
 
 
 class Change(StrEnum):
@@ -53,6 +53,7 @@ class Difference:
     got: str = ""
     evidence: Evidence = NOTHING
     reason: str = ""  # of the oracle, about values
+    raised: Raised | None = None  # of a difference in exceptions: that of the compiled run, else that of eager
 
     @property
     def id(self) -> str:

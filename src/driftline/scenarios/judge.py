@@ -21,8 +21,9 @@ from driftline.scenarios.compare import ComparedEvent, RunComparison, Stable, co
 from driftline.scenarios.difference import Change, Difference, moment
 from driftline.scenarios.recording import BACKWARD, CALL, END, GRAD, ScriptEvent, ScriptRecording
 from driftline.scenarios.requests import EventQuestion, PlayWay, Rejudged
-from driftline.scenarios.runs import AS_IT_STANDS, OTHER_FILL, Played, ScriptOptions, ScriptRuns
+from driftline.scenarios.runs import OTHER_FILL, Played, ScriptOptions, ScriptRuns
 from driftline.scenarios.script import UserScript, require_recordable
+from driftline.scenarios.target import AS_IT_STANDS
 
 BATCH = 8  # events that are judged in one further run of the script
 BATCHES = 4
@@ -41,12 +42,14 @@ class ScriptResult:
     events: int = 0
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    backends: tuple[str, ...] = ()  # that the script hands to torch.compile: see `Recorded.backends`
 
     def to_json(self) -> dict[str, Any]:
         return {
             "target": self.target,
             "verdict": str(self.judgement),
             "reason": self.reason,
+            "backends": list(self.backends),
             "calls": self.calls,
             "events": self.events,
             "differences": [one.to_json() for one in self.differences],
@@ -315,6 +318,7 @@ class _Judge:
             compared,
             tuple(self._notes),
             self._seconds,
+            self._eager.recorded.backends,
         )
 
 

@@ -102,6 +102,7 @@ class _Script:
             trouble=self.guards.trouble,
             detail=self.guards.detail,
             asks_compiler=self.recorder.own_backends,
+            backends=tuple(self.recorder.backends),
             other_threads=self.recorder.other_threads,
             unrecorded=max(self.recorder.passed - self._request.most_events, 0),
             seconds=seconds,

@@ -38,6 +38,7 @@ from driftline.scenarios.recording import (
     ScriptEvent,
     write_event,
 )
+from driftline.scenarios.requests import OWN_BACKEND
 from driftline.scenarios.tensors_seen import Contents
 from driftline.scenarios.walk import StateWalk, is_of_library, names_in, outer_parts
 
@@ -71,6 +72,7 @@ class CallRecorder:
         self.seconds = 0.0
         self.other_threads = 0
         self.own_backends = False
+        self.backends: dict[str, None] = {}  # names, in the order in which the script gives them
         self.fault = ""  # the traceback of a fault of ours
 
     def move(self, folder: Path) -> None:
@@ -116,7 +118,9 @@ class CallRecorder:
     def _ignore_backend(self, backend: Any) -> None:
         """What the script's own backend writes down is the compiler's affair."""
         if backend is None or isinstance(backend, str):
+            self.backends[backend or "inductor"] = None
             return
+        self.backends[OWN_BACKEND] = None
         self.own_backends = True
         self._ignored.append(backend)
         code = getattr(backend, "__code__", None)

@@ -15,6 +15,8 @@ from driftline.core.verdict import Kind
 
 _PLAY = "driftline.scenarios.play"
 
+OWN_BACKEND = "a backend of the script"  # in `Recorded.backends`: a function, which has no name in torch
+
 
 class PlayWay(StrEnum):
     """How a script is executed."""
@@ -56,6 +58,7 @@ class Recorded:
     trouble: Trouble | None = None
     detail: str = ""  # of the trouble
     asks_compiler: bool = False  # it gives torch.compile a backend of its own
+    backends: tuple[str, ...] = ()  # that it gives torch.compile, each once: names of torch, or `OWN_BACKEND`
     other_threads: int = 0  # calls of compiled callables in other threads: not recorded
     unrecorded: int = 0  # events beyond the most that are recorded
     seconds: float = 0.0

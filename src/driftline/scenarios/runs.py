@@ -7,10 +7,10 @@ from pathlib import Path
 
 from driftline.backends import BACKENDS
 from driftline.checking.kinds import worker_for_target
-from driftline.core.errors import DamagedFile, DriftlineError
+from driftline.core.errors import DamagedFile
 from driftline.core.handover import handed
 from driftline.core.target import Target
-from driftline.core.text import did_you_mean, last_words
+from driftline.core.text import last_words
 from driftline.core.wire import WireError
 from driftline.execute.messages import Ending
 from driftline.execute.pool import Pool, WorkerKind
@@ -26,15 +26,8 @@ from driftline.scenarios.requests import (
     RejudgeRequest,
 )
 from driftline.scenarios.script import UserScript
+from driftline.scenarios.target import AS_IT_STANDS, BACKEND_NAMES
 
-AS_IT_STANDS = "as it stands"  # the target of a script with its own backend
-
-# Targets as `torch.compile` calls them
-BACKEND_NAMES = {
-    "inductor": "inductor",
-    "aot_eager": "aot_eager",
-    "aot_eager_decomp": "aot_eager_decomp_partition",
-}
 EMPTY, OTHER_FILL = 0x55, 0xAA  # bytes in fresh memory
 
 
@@ -59,17 +52,6 @@ class Played:
     seconds: float = 0.0
 
 
-def require_script_target(target: Target) -> None:
-    """Refuse a target that is no backend of `torch.compile` for a script."""
-    if target.backend not in BACKEND_NAMES:
-        known = ", ".join(BACKEND_NAMES)
-        raise DriftlineError(
-            f"{target}: a script that calls torch.compile runs on {known}.{did_you_mean(target.backend, BACKEND_NAMES)}"
-        )
-    if target.options:
-        raise DriftlineError(f"{target}: the options of torch.compile stand in the script; name the target alone.")
-
-
 class ScriptRuns:
     """Executes one script for one target, each time in a fresh process."""
 
@@ -77,7 +59,7 @@ class ScriptRuns:
         self._script = script
         self._pool = pool
         self._options = options
-        self._backend = BACKEND_NAMES[target.backend] if target else ""
+        self._backend = BACKEND_NAMES.get(target.backend, "") if target else ""
         self._kind = worker_for_script(script, target)
 
     def play(self, way: PlayWay, fill: int = EMPTY) -> Played:
@@ -125,8 +107,10 @@ class ScriptRuns:
 
 def worker_for_script(script: UserScript, target: Target | None) -> WorkerKind:
     """A worker that has the compiler warm which the script most likely uses; others are imported when they are."""
-    name = target.backend if target else "inductor" if script.may_use_inductor else "aot_eager"
-    kind = worker_for_target(BACKENDS.get(name), target or Target(name), ())
+    own = target is None or target.backend == AS_IT_STANDS
+    uses_inductor = script.may_use_inductor if own or target is None else target.backend == "inductor"
+    likely = Target("inductor" if uses_inductor else "aot_eager", target.version if target else None)
+    kind = worker_for_target(BACKENDS.get(likely.backend), likely, ())
     return replace(kind, warm=(*kind.warm, ("driftline.scenarios.warm:warm_scripts", "aot_eager")))
 
 

@@ -23,12 +23,14 @@ _WORDS = re.compile(r"[\w .:@+=/-]{1,200}", re.ASCII)
 _TIME = re.compile(r"[\w .:+-]{0,40}", re.ASCII)
 _TEXT, _TEXTS = (str,), "texts"
 _COUNTS = "two whole numbers"
+_DIFFERENCES = "differences of a script"
+_OF_DIFFERENCES = ("id", "kind", "event_kind", "path", "expected", "got", "sentence")
 _FAILURE: dict[str, Any] = {"type": _TEXT, "message": _TEXT, "traceback": _TEXT}
 # Fields that are read; each may be missing or null. Other fields are somebody else's business.
 _VERDICT: dict[str, Any] = {
     "verdict": _TEXT, "kind": _TEXT, "reason": _TEXT, "blame": _TEXT, "script": _TEXT, "without": _TEXT,
     "mutation": _TEXT, "failed_runs": _COUNTS, "other_inputs": _COUNTS, "others": (dict,), "artifacts": _TEXTS,
-    "sighting": (dict,), "rule": {"name": _TEXT, "where": _TEXT},
+    "sighting": (dict,), "differences": _DIFFERENCES, "rule": {"name": _TEXT, "where": _TEXT},
 }  # fmt: skip
 _EXECUTION: dict[str, Any] = {
     "target": _TEXT, "outcome": _TEXT, "stage": _TEXT, "failure": _FAILURE, "durations": "numbers", "log": _TEXT,
@@ -80,7 +82,12 @@ def check_finding(verdict: Any, execution: Any) -> None:
     """Raise `ValueError` for a finding with a field that is not what its readers take it for."""
     for told, shape, name in ((verdict, _VERDICT, "verdict"), (execution, _EXECUTION, "execution")):
         _check_fields(told, shape, name)
-    evidence = verdict.get("evidence")
+    _check_evidence(verdict.get("evidence"))
+    for one in verdict.get("differences") or ():
+        _check_evidence(one.get("evidence"))
+
+
+def _check_evidence(evidence: Any) -> None:
     if evidence is not None and not isinstance(evidence, dict):
         raise ValueError("its evidence is no object")
     try:
@@ -108,6 +115,10 @@ def _is(value: Any, wanted: Any) -> bool:
     if wanted == _COUNTS:
         return value == [] or (
             isinstance(value, list) and len(value) == 2 and all(type(count) is int for count in value)
+        )
+    if wanted == _DIFFERENCES:
+        return isinstance(value, list) and all(
+            isinstance(one, dict) and all(isinstance(one.get(name), str) for name in _OF_DIFFERENCES) for one in value
         )
     if wanted == "numbers":
         return isinstance(value, dict) and all(type(item) in (int, float) for item in value.values())

@@ -30,7 +30,7 @@ from driftline.core.case import Case, CheckOptions, Deployed, Inputs
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.evidence import Evidence
 from driftline.core.private import open_private, own_folder, private_folder, refuse_link
-from driftline.core.program import SCHEDULE, Program
+from driftline.core.program import SCHEDULE, SCRIPT, Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.core.text import did_you_mean, first_line, to_json
@@ -454,7 +454,7 @@ class Store:
 
 
 MOST_TEXT = 64 << 20  # bytes of a program that is text; such programs are read whole, by the main process too
-_TEXTS = ("source", SCHEDULE)
+_TEXTS = ("source", SCHEDULE, SCRIPT)
 BUG_COLUMNS = "id, fingerprint, status, summary, first_seen, last_seen"
 
 

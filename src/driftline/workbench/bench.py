@@ -12,6 +12,7 @@ from driftline.api import CheckRun
 from driftline.campaign.authoring.author import GENERATOR as LLM
 from driftline.campaign.authoring.author import Author
 from driftline.campaign.check.layering import look_inside
+from driftline.campaign.check.scripts import ScriptKeywords, ScriptSettings, check_script_file
 from driftline.campaign.check.settings import CheckKeywords, CheckSettings
 from driftline.campaign.explain.diagnosis import unreported
 from driftline.campaign.explain.explanations import explain_bugs
@@ -49,6 +50,7 @@ from driftline.llm.allowance import Allowance, stored_allowance
 from driftline.llm.client import ChatClient
 from driftline.llm.model import RecordedModel
 from driftline.llm.settings import llm_settings
+from driftline.scenarios.check import ScriptCheck
 from driftline.store import Bug
 from driftline.workbench.explaining import ExplainingBench
 from driftline.workbench.sharing import SharingBench
@@ -97,6 +99,15 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         asked = asked or CheckSettings(**settings)
         run = CheckRun(self._warm(), self._store, asked, self._plugins, self._library, listener, require)
         return run.check(program, example)
+
+    def check_script(
+        self, path: str | Path, *, listener: Listener = ignore, **settings: Unpack[ScriptKeywords]
+    ) -> ScriptCheck:
+        """Run a script that calls `torch.compile` itself with and without the compiler; failures go into the store.
+
+        `settings` are the fields of `ScriptSettings`, as for `driftline.check_script`.
+        """
+        return check_script_file(self._warm().pool, self._store, Path(path), ScriptSettings(**settings), listener)
 
     def look_inside(self, result: CheckResult, *, taps: str = "auto", listener: Listener = ignore) -> list[Any]:
         """Show the error of a check layer by layer: a body for each target that ran, as docs/json.md describes it."""

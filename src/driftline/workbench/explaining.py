@@ -11,9 +11,10 @@ from driftline.campaign.explain.ablation import Ablated, ablate_failing
 from driftline.campaign.explain.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
 from driftline.campaign.explain.diagnosis import Diagnosis, diagnose_failing
 from driftline.campaign.explain.explanations import ExplainedBugs, explain_bugs
-from driftline.campaign.explain.failing import Failing, find_failing, require_wrong
+from driftline.campaign.explain.failing import Failing, find_failing, require_program, require_wrong
 from driftline.campaign.explain.localization import Localized, localize_failing
 from driftline.campaign.explain.reduction import Reduced, reduce_failing
+from driftline.campaign.explain.scripts import ScriptDiagnosis, ScriptReleases, diagnose_script, is_script
 from driftline.checking.checker import TargetResult
 from driftline.checking.result import Replay
 from driftline.core.case import CheckOptions
@@ -24,6 +25,8 @@ from driftline.events import Listener, ReleaseAsked, ignore, says
 from driftline.inputs.sizes import Sizes
 from driftline.perf.inquiry import CostInquiry
 from driftline.perf.replay import CostReplay, replay_cost
+from driftline.scenarios.keeping import is_script_bug
+from driftline.scenarios.replay import ScriptReplay, replay_script
 from driftline.workbench.opened import OpenBench
 
 
@@ -40,16 +43,20 @@ class FailingSettings(TypedDict, total=False):
 class ExplainingBench(OpenBench):
     """The methods that take a bug, a case or a failing program."""
 
-    def replay(self, bug: str, *, target: str | None = None, listener: Listener = ignore) -> Replay | CostReplay:
+    def replay(
+        self, bug: str, *, target: str | None = None, listener: Listener = ignore
+    ) -> Replay | CostReplay | ScriptReplay:
         """Run a bug again, on its own target or on another one: does it still fail? `answer` says so.
 
-        A bug that is about cost (slow, slow-compile, memory) is measured again. Schedules of TVM are replayed by
-        `driftline schedules replay`.
+        A bug that is about cost (slow, slow-compile, memory) is measured again. A script that calls torch.compile is
+        judged again as `check_script` does. Schedules of TVM are replayed by `driftline schedules replay`.
         """
         wanted = Target.parse(target) if target else None
         stored = self._store.bug(bug)
         if stored.fingerprint.kind in COSTS:
             return replay_cost(self._store, stored.id, self._warm(), wanted, listener=listener)
+        if is_script_bug(self._store, stored):
+            return replay_script(self._store, stored, self._warm().pool, wanted, says(listener, stored.id))
         return replaying.replay(self._store, stored.id, self._warm(), wanted)
 
     def replay_case(self, case: str, *, target: str | None = None) -> TargetResult:
@@ -77,6 +84,7 @@ class ExplainingBench(OpenBench):
             sizes=Sizes.of(settings.get("dims") or {}, settings.get("shapes") or {}),
             options=CheckOptions(seed=settings.get("seed", 0), plugins=self._plugins),
             costs=True,
+            scripts=True,
             listener=listener,
         )
 
@@ -88,14 +96,17 @@ class ExplainingBench(OpenBench):
         bisect: bool = False,
         listener: Listener = ignore,
         **settings: Unpack[FailingSettings],
-    ) -> Diagnosis:
+    ) -> Diagnosis | ScriptDiagnosis:
         """Explain a failure: where it lies, how small it gets, what it depends on.
 
         `subject` and `settings` are those of `failing`, or `subject` is what it returned. With `bisect`, other releases
         of the compiler are installed and asked too. The explanation is kept with the bug, as are those of the methods
-        below. `seconds` do not include the check of a program.
+        below. `seconds` do not include the check of a program. Of a script that calls torch.compile, the first stage of
+        the compiler that differs is found.
         """
         failing = self._found(subject, listener, settings)
+        if is_script(failing):
+            return diagnose_script(self._warm(), self._store, failing, budget=seconds, bisect=bisect, listener=listener)
         return diagnose_failing(
             self._warm(),
             self._store,
@@ -117,6 +128,7 @@ class ExplainingBench(OpenBench):
     ) -> Reduced:
         """Make a failing program as small as it gets, so that it still fails in the same way, or is still slow."""
         failing = self._found(subject, listener, settings)
+        require_program(failing.case, "driftline reduce")
         return reduce_failing(
             self._warm(),
             self._store,
@@ -138,6 +150,7 @@ class ExplainingBench(OpenBench):
     ) -> Localized:
         """Find the operators of a failing program that fail by themselves."""
         failing = self._found(subject, listener, settings)
+        require_program(failing.case, "driftline localize")
         require_wrong(failing.bug)
         return localize_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
 
@@ -151,6 +164,7 @@ class ExplainingBench(OpenBench):
     ) -> Ablated:
         """Find the options, passes and rewrite rules without which a failure is gone, or a slow program is fast."""
         failing = self._found(subject, listener, settings)
+        require_program(failing.case, "driftline ablate")
         inquiry = self._inquiry(failing, listener)
         return ablate_failing(self._warm(), self._store, failing, budget=seconds, inquiry=inquiry, listener=listener)
 
@@ -184,7 +198,7 @@ class ExplainingBench(OpenBench):
             self._warm(),
             failing,
             wish,
-            inquiry=self._inquiry(failing, listener),
+            inquiry=ScriptReleases(self._store, failing) if is_script(failing) else self._inquiry(failing, listener),
             report=says(listener, "bisect"),
             tried=tried,
         )

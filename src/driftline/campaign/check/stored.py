@@ -10,7 +10,7 @@ from dataclasses import replace
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import approved
-from driftline.core.program import SCHEDULE
+from driftline.core.program import SCHEDULE, SCRIPT
 from driftline.execute.processors import free_memory
 from driftline.programs.archive_scan import require_harmless
 from driftline.store import Store
@@ -23,6 +23,11 @@ def case_to_run(store: Store, case_id: str, given: Sequence[str] = ()) -> Case:
         raise DriftlineError(
             f"The case {case_id} is a schedule, which is reduced already; driftline schedules replay and export take"
             " its bug."
+        )
+    if case.program.form == SCRIPT:
+        raise DriftlineError(
+            f"The case {case_id} is a script that calls torch.compile itself; driftline replay, diagnose, bisect and"
+            " export take its bug."
         )
     for program in (case.program, case.runs):
         if program.form == "torch":

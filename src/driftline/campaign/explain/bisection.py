@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from driftline.backends import BACKENDS
+from driftline.backends.base import Backend
 from driftline.campaign.explain.failing import Failing
-from driftline.campaign.explain.inquiry import AskRelease, Inquiry
+from driftline.campaign.explain.inquiry import AskRelease, ReleaseInquiry
 from driftline.checking.checker import Checker, TargetResult
 from driftline.core.errors import DriftlineError
+from driftline.core.program import SCRIPT
 from driftline.core.target import Target
 from driftline.core.text import did_you_mean, first_line
 from driftline.core.verdict import Judgement
@@ -108,14 +110,15 @@ def bisect_failing(
     failing: Failing,
     wish: ReleaseWish,
     *,
-    inquiry: Inquiry | None = None,
+    inquiry: ReleaseInquiry | None = None,
     report: Callable[[str], None] = lambda line: None,
     tried: Callable[[Trial], None] = lambda trial: None,
 ) -> Bisected:
-    """Search the releases of a package for those that show a failure. `inquiry` is for a bug whose results are
-    right."""
-    package = _package(failing.target, wish.package)
-    here = public(BACKENDS.get(failing.target.backend).version()) if _carries(failing.target, package) else ""
+    """Search the releases of a package for those that show a failure. `inquiry` is for a bug whose results are right,
+    and for one that a script shows."""
+    carrier = _carrier(failing)
+    package = _package(carrier, wish.package)
+    here = public(carrier.version()) if carrier.packages[0] == package else ""  # that of the installed compiler
     seen = failing.target.version or here
     offer = _offer(package, wish, seen, here)
     line = _between(offer.releases, wish, seen)
@@ -143,22 +146,23 @@ def keep_bisection(store: Store, bisected: Bisected) -> None:
 # -- what to ask -------------------------------------------------------------------------------------------------------
 
 
-def _package(target: Target, wanted: str) -> str:
+def _carrier(failing: Failing) -> Backend:
+    """The backend whose package is asked: that of the target, or of a script, which names its backends itself, torch's
+    own."""
+    return BACKENDS.get("inductor" if failing.case.program.form == SCRIPT else failing.target.backend)
+
+
+def _package(carrier: Backend, wanted: str) -> str:
     """The package whose releases are asked; it must carry the compiler that fails."""
-    packages = BACKENDS.get(target.backend).packages
+    packages = carrier.packages
     if not packages:
-        raise DriftlineError(f"{target.backend} has no package of its own, so there are no releases of it to compare.")
+        raise DriftlineError(f"{carrier.name} has no package of its own, so there are no releases of it to compare.")
     if wanted and wanted not in packages:
         raise DriftlineError(
-            f"The failing compiler, {target.backend}, is not in the package {wanted!r}."
+            f"The failing compiler, {carrier.name}, is not in the package {wanted!r}."
             f"{did_you_mean(wanted, packages)} Its packages: {', '.join(packages)}."
         )
     return wanted or packages[0]
-
-
-def _carries(target: Target, package: str) -> bool:
-    """Is this the package that the installed compiler comes from?"""
-    return BACKENDS.get(target.backend).packages[0] == package
 
 
 def _environments(package: str) -> list[str]:

@@ -12,10 +12,13 @@ from driftline.checking.checker import Checker
 from driftline.checking.open import MODEL, open_program
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import DriftlineError
+from driftline.core.program import SCRIPT
 from driftline.core.target import Target
 from driftline.core.verdict import COSTS
 from driftline.events import Listener, ignore
 from driftline.inputs.sizes import NOT_GIVEN, Sizes
+from driftline.scenarios.keeping import is_script_bug
+from driftline.scenarios.target import require_script_target
 from driftline.store import Bug, Finding, Store
 
 _CASE_ID = re.compile(r"[0-9a-f]{16}")
@@ -41,6 +44,15 @@ def require_one_program(case: Case, what: str) -> None:
         raise DriftlineError(
             f"{what} works on one program, and this case holds {case.runs.name} against {case.program.name}."
             f" See where they part: driftline check {case.runs.name} --reference {case.program.name} --layers"
+        )
+
+
+def require_program(case: Case, what: str) -> None:
+    """Refuse a script that calls the compiler itself: `what` works on a program that Driftline compiles."""
+    if case.program.form == SCRIPT:
+        raise DriftlineError(
+            f"{what} works on a program that Driftline compiles, and {case.program.name} is a script that calls"
+            " torch.compile itself; driftline diagnose, bisect, replay and export take its bug."
         )
 
 
@@ -75,10 +87,11 @@ def find_failing(
     sizes: Sizes = NOT_GIVEN,
     options: CheckOptions | None = None,
     costs: bool = False,
+    scripts: bool = False,
     listener: Listener = ignore,
 ) -> Failing:
     """The failure that `name` stands for: a bug or a case of the store, or a program, which is checked first. With
-    `costs` it may also be one whose results are right.
+    `costs` it may also be one whose results are right, with `scripts` one of a script that calls the compiler itself.
 
     A stored failure brings its own options. The plugins that it names must have been given in this run, at the same
     place or another (`case_to_run`). `listener` hears of the check.
@@ -91,8 +104,11 @@ def find_failing(
     if not costs:
         require_wrong(bug)
     finding = next((f for f in bug.findings if f.case_id == name), bug.findings[0])
-    case = case_to_run(store, finding.case_id, options.plugins if options else ())
     wanted = target or Target.parse(finding.target)
+    if scripts and is_script_bug(store, bug):
+        require_script_target(wanted)
+        return Failing(bug, finding, store.load_case(finding.case_id).only(wanted))
+    case = case_to_run(store, finding.case_id, options.plugins if options else ())
     require_target(wanted)
     return Failing(bug, finding, case.only(wanted))
 

@@ -20,7 +20,13 @@ from driftline.diagnose.trials import TargetTrials
 AskRelease = Callable[[Checker, Target], tuple[ReleaseAnswer, str]]  # the release is in the target; and why
 
 
-class Inquiry(Protocol):
+class ReleaseInquiry(Protocol):
+    """What a search among releases asks."""
+
+    def releases(self, case: Case) -> AskRelease: ...
+
+
+class Inquiry(ReleaseInquiry, Protocol):
     """One question in the forms that the searches need."""
 
     message: str  # tells the question from others, for what a reduction remembers
@@ -34,5 +40,3 @@ class Inquiry(Protocol):
     ) -> Asker: ...
 
     def trials(self, case: Case) -> TargetTrials: ...
-
-    def releases(self, case: Case) -> AskRelease: ...

@@ -18,13 +18,15 @@ from driftline.checking.checker import Checker
 from driftline.checking.result import ReplayAnswer, Standing
 from driftline.core.announce import Announce
 from driftline.core.errors import BackendUnavailable, DriftlineError
-from driftline.core.program import SCHEDULE
+from driftline.core.program import SCHEDULE, SCRIPT
 from driftline.core.target import Target
 from driftline.core.text import did_you_mean
 from driftline.core.verdict import COSTS, Status
 from driftline.execute.environments import add_environment
 from driftline.execute.releases import newest_release, public
 from driftline.report.titles import title_of
+from driftline.scenarios.replay import replay_script
+from driftline.scenarios.target import AS_IT_STANDS
 from driftline.schedules.replay import answer_of, perform_again
 from driftline.store import Bug, Store, sound_bugs
 from driftline.store.diagnoses import Diagnoses
@@ -135,10 +137,10 @@ def replay_all(
     store: Store, checker: Checker, targets: Mapping[str, Target], measure: CostMeasurement, report: Announce
 ) -> Iterator[_Replayed]:
     """Run every known bug of these compilers again, on these releases: each as `driftline replay` does."""
-    names = [bug.id for bug in sound_bugs(store) if Target.parse(bug.findings[0].target).backend in targets]
+    names = [bug.id for bug in sound_bugs(store) if _compiler_of(bug) in targets]
     for number, bug in enumerate(sound_bugs(store, names), start=1):
         own = Target.parse(bug.findings[0].target)
-        target = replace(own, version=targets[own.backend].version)
+        target = replace(own, version=targets[_compiler_of(bug)].version)
         report(f"{number} of {len(names)}: {bug.id}")
         fails: bool | None = None
         try:
@@ -152,13 +154,23 @@ def replay_all(
         yield _Replayed(bug, target, _failed_before(store, bug), fails, reason)
 
 
+def _compiler_of(bug: Bug) -> str:
+    """The backend whose releases a bug is replayed on: of a script as it stands, the one that the script names."""
+    own = Target.parse(bug.findings[0].target).backend
+    return bug.fingerprint.backend if own == AS_IT_STANDS else own
+
+
 def _again(
     store: Store, bug: Bug, checker: Checker, target: Target, measure: CostMeasurement
 ) -> tuple[ReplayAnswer, str]:
     if bug.fingerprint.kind in COSTS:
         return measure(bug, target)
-    if store.load_case(bug.findings[0].case_id).program.form == SCHEDULE:
+    form = store.load_case(bug.findings[0].case_id).program.form
+    if form == SCHEDULE:
         return answer_of(bug, perform_again(store, bug, checker.pool, target))
+    if form == SCRIPT:
+        script = replay_script(store, bug, checker.pool, target)
+        return script.answer, script.reason
     found = replay(store, bug.id, checker, target)
     return found.answer, found.reason
 
