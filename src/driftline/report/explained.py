@@ -23,7 +23,13 @@ STEPS = {
     "bisect": "which releases show it",
 }
 _BY_DIAGNOSE = ("localize", "reduce", "ablate")
-_RESULTS = {"ladder": "ladder", "localize": "localization", "reduce": "reduction", "ablate": "ablation", "bisect": "bisection"}
+_RESULTS = {
+    "ladder": "ladder",
+    "localize": "localization",
+    "reduce": "reduction",
+    "ablate": "ablation",
+    "bisect": "bisection",
+}
 
 
 @dataclass(frozen=True)

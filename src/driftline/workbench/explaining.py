@@ -106,9 +106,7 @@ class ExplainingBench(OpenBench):
         """
         failing = self._found(subject, listener, settings)
         if is_script(failing):
-            return diagnose_script(
-                self._warm(), self._store, failing, budget=seconds, bisect=bisect, listener=listener
-            )
+            return diagnose_script(self._warm(), self._store, failing, budget=seconds, bisect=bisect, listener=listener)
         return diagnose_failing(
             self._warm(),
             self._store,
