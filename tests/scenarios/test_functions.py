@@ -40,7 +40,7 @@ def test_assertion_takes_the_function_itself(monkeypatch: pytest.MonkeyPatch, st
     ("name", "sentence"),
     [
         ("rihgt", "has no function 'rihgt'. Did you mean 'right'"),
-        ("two", "is a function with one parameter, `compile`"),
+        ("two", "a function with one parameter, `compile`"),
     ],
 )
 def test_what_is_no_scenario_is_refused(name: str, sentence: str) -> None:
@@ -53,3 +53,19 @@ def test_function_inside_another_one_is_refused() -> None:
 
     with pytest.raises(DriftlineError, match="is not at the top of a file"):
         assert_scenario(scenario)
+
+
+def test_function_of_the_page_passes_in_the_test_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_folder: Path
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "check-a-script.md").read_text()
+    blocks = [block.partition("```")[0] for block in page.split("```python\n")[1:]]
+    (tmp_path / "counter.py").write_text(next(block for block in blocks if "class Counter" in block))
+    (tmp_path / "test_counter.py").write_text(
+        next(block for block in blocks if "assert_scenario" in block).replace(', "inductor"', "")
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("DRIFTLINE_STORE", str(store_folder))
+    import test_counter
+
+    test_counter.test_counter_is_compiled_right()

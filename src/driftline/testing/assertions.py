@@ -109,9 +109,7 @@ def _place_of(scenario: Callable[[Any], object]) -> str:
     """The function as `FILE.py:NAME`."""
     file = inspect.getsourcefile(scenario)
     if file is None or scenario.__qualname__ != scenario.__name__:
-        raise DriftlineError(
-            f"{scenario.__qualname__} is not at the top of a file; a scenario is executed with its file."
-        )
+        raise DriftlineError(f"{scenario.__qualname__} is not at the top of a file, which a worker could execute.")
     return f"{file}:{scenario.__name__}"
 
 
