@@ -65,7 +65,7 @@ def check(
 
 
 def check_script(
-    path: str | Path,
+    program: str | Path,
     *,
     targets: Sequence[str] | None = None,
     store: str | Path | None = None,
@@ -75,6 +75,9 @@ def check_script(
 ) -> ScriptCheck:
     """Run a script that calls `torch.compile` itself with and without the compiler, and compare call by call.
 
+    `program` is the path of the script, or `FILE.py:NAME` for a function whose only parameter is `compile`, which is
+    called with `torch.compile`.
+
     `targets` take the place of the script's own backend: "dynamo:eager", "aot_eager", "aot_eager_decomp", "inductor",
     and "as-it-stands", the default, which leaves the script as it is. Each may name a release of torch that has an
     environment: "as-it-stands@2.11.0". `timeout` is in seconds and `memory` in GiB, for one run of the script. A
@@ -82,7 +85,7 @@ def check_script(
     """
     asked = ScriptSettings(targets, timeout, memory, seed)
     with Store.create(Path(store) if store else default_store()) as kept:
-        return check_script_file(shared_checker().pool, kept, Path(path), asked)
+        return check_script_file(shared_checker().pool, kept, str(program), asked)
 
 
 def _signature_with_settings() -> inspect.Signature:

@@ -34,7 +34,12 @@ class ScriptOrder:
 
 
 def is_script(program: str) -> bool:
-    """True for a Python file, named without a function, whose text speaks of compiling."""
+    """True for a Python file, named without a function, whose text contains the word compile, and for a function that
+    takes `compile`."""
+    if ".py:" in program:
+        from driftline.scenarios.function import names_a_scenario
+
+        return names_a_scenario(program)
     path = Path(program)
     if path.suffix != ".py" or not path.is_file():
         return False
@@ -60,15 +65,14 @@ def check_script(order: ScriptOrder) -> int:
     from driftline.campaign.check.scripts import ScriptSettings
     from driftline.report.progress import StepProgress
     from driftline.report.scenario import script_json, show_script
-    from driftline.scenarios.script import read_script
+    from driftline.scenarios.function import read_program
     from driftline.workbench import Workbench
 
-    path = Path(order.program)
     targets = None if order.targets is None else [order.targets]
     asked = ScriptSettings(targets, order.timeout, order.memory, order.seed)
-    read_script(path)  # what is mistyped is refused before a store is made for it
-    with Workbench(order.store) as bench, StepProgress(f"Checking {path.name}") as progress:
-        found = bench.check_script(path, listener=progress, **vars(asked))
+    script = read_program(order.program)  # what is mistyped is refused before a store is made for it
+    with Workbench(order.store) as bench, StepProgress(f"Checking {script.name}") as progress:
+        found = bench.check_script(order.program, listener=progress, **vars(asked))
     if order.as_json:
         print_json(script_json(found))
     else:

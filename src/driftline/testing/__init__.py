@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from driftline.testing.assertions import JudgedWrong, assert_close_by_rounding
+    from driftline.testing.assertions import JudgedWrong, assert_close_by_rounding, assert_scenario
     from driftline.testing.conformance import BackendConformance
     from driftline.testing.pytest_plugin import known_failing_targets, requires
 
@@ -39,6 +39,7 @@ _LATE = {
     "BackendConformance": "driftline.testing.conformance",
     "JudgedWrong": "driftline.testing.assertions",
     "assert_close_by_rounding": "driftline.testing.assertions",
+    "assert_scenario": "driftline.testing.assertions",
     "known_failing_targets": "driftline.testing.pytest_plugin",
     "requires": "driftline.testing.pytest_plugin",
 }
@@ -48,6 +49,7 @@ __all__ = [
     "BackendConformance",
     "JudgedWrong",
     "assert_close_by_rounding",
+    "assert_scenario",
     "known_failing_targets",
     "planted_plugin",
     "plants_plugin",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Unpack
 
-from driftline.api import shared_checker
+from driftline.api import check_script, shared_checker
+from driftline.campaign.check.scripts import ScriptKeywords
 from driftline.checking.live_program import open_live
 from driftline.checking.result import CheckResult
 from driftline.core.case import Case, CheckOptions, Inputs
@@ -18,6 +21,13 @@ from driftline.inputs.sizes import NOT_GIVEN
 from driftline.oracle.judge import TargetTraits, judge
 from driftline.programs.live import is_tensor, to_array
 from driftline.report.results import command, replay_command
+from driftline.scenarios.check import ScriptCheck
+
+
+class ScenarioKeywords(ScriptKeywords, total=False):
+    """The settings of `assert_scenario`: those of a script's check, and the store."""
+
+    store: str | Path | None
 
 
 class JudgedWrong(AssertionError):
@@ -76,6 +86,40 @@ def assert_close_by_rounding(actual: Any, expected: Any, program: Any, inputs: A
         raise JudgedWrong(f"{told}: {verdict.kind}\n  {verdict.reason}")
     if verdict.judgement is not Judgement.PASS:
         raise DriftlineError(f"Whether it is right cannot be told: {verdict.reason}")
+
+
+def assert_scenario(scenario: Callable[[Any], object] | str, **settings: Unpack[ScenarioKeywords]) -> None:
+    """Check that a function does the same with and without the compiler, call by call, in all that a user can see.
+
+    `scenario` is a function at the top of its file whose only parameter is `compile`, or `FILE.py:NAME`. A worker
+    executes the file and calls the function; what the file imports must be installed. `settings` are those of
+    `driftline.check_script`.
+
+    Raises `JudgedWrong` when a target differs from eager, and `DriftlineError` when no target could be compared.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test
+    found = check_script(scenario if isinstance(scenario, str) else _place_of(scenario), **settings)
+    if found.failed:
+        raise JudgedWrong(_scenario_text(found))
+    if not found.compared:
+        raise DriftlineError(f"No target was compared: {found.results[0].reason}.")
+
+
+def _place_of(scenario: Callable[[Any], object]) -> str:
+    """The function as `FILE.py:NAME`."""
+    file = inspect.getsourcefile(scenario)
+    if file is None or scenario.__qualname__ != scenario.__name__:
+        raise DriftlineError(f"{scenario.__qualname__} is not at the top of a file, which a worker could execute.")
+    return f"{file}:{scenario.__name__}"
+
+
+def _scenario_text(found: ScriptCheck) -> str:
+    lines: list[str] = []
+    for result in found.results:
+        lines += [f"{result.target}: {one.sentence}" for one in result.differences]
+        if bug := found.bugs.get(result.target):
+            lines.append(f"  replay: {replay_command(bug.id, found.store)}")
+    return "\n".join(lines)
 
 
 def _named(values: Any, what: str) -> Arrays:

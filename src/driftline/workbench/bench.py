@@ -101,13 +101,13 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         return run.check(program, example)
 
     def check_script(
-        self, path: str | Path, *, listener: Listener = ignore, **settings: Unpack[ScriptKeywords]
+        self, program: str | Path, *, listener: Listener = ignore, **settings: Unpack[ScriptKeywords]
     ) -> ScriptCheck:
         """Run a script that calls `torch.compile` itself with and without the compiler; failures go into the store.
 
         `settings` are the fields of `ScriptSettings`, as for `driftline.check_script`.
         """
-        return check_script_file(self._warm().pool, self._store, Path(path), ScriptSettings(**settings), listener)
+        return check_script_file(self._warm().pool, self._store, str(program), ScriptSettings(**settings), listener)
 
     def look_inside(self, result: CheckResult, *, taps: str = "auto", listener: Listener = ignore) -> list[Any]:
         """Show the error of a check layer by layer: a body for each target that ran, as docs/json.md describes it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypedDict
 
 from driftline.core.errors import DriftlineError
@@ -13,10 +12,10 @@ from driftline.core.verdict import Judgement
 from driftline.events import BugSeen, Listener, StepDone, StepsPlanned, ignore, says
 from driftline.execute.pool import Pool
 from driftline.scenarios.check import ScriptCheck, ScriptTrials
+from driftline.scenarios.function import read_program
 from driftline.scenarios.identity import fingerprint
 from driftline.scenarios.keeping import record
 from driftline.scenarios.runs import ScriptOptions
-from driftline.scenarios.script import read_script
 from driftline.scenarios.target import AS_IT_STANDS, require_script_target
 from driftline.store import Store
 
@@ -60,10 +59,10 @@ class ScriptSettings:
 
 
 def check_script_file(
-    pool: Pool, store: Store, path: Path, asked: ScriptSettings, listener: Listener = ignore
+    pool: Pool, store: Store, program: str, asked: ScriptSettings, listener: Listener = ignore
 ) -> ScriptCheck:
-    """Judge the script in a file on each target, and put those that fail into the store."""
-    script = read_script(path)
+    """Judge a script, or a function that takes `compile`, on each target, and put those that fail into the store."""
+    script = read_program(program)
     trials = ScriptTrials(script, pool, asked.options, says(listener, script.name))
     listener(StepsPlanned(len(asked.wanted)))
     results, bugs = [], {}
