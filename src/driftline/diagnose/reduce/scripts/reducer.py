@@ -1,0 +1,229 @@
+"""The whole course: from a script that fails to the smallest one that still fails in the same way."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.core.verdict import Judgement
+from driftline.diagnose.reduce.scripts.asking import ScriptAsker, differing
+from driftline.diagnose.reduce.scripts.callables import (
+    fewer_parameters,
+    functions_for_classes,
+    instances_for_classes,
+    plain_definitions,
+)
+from driftline.diagnose.reduce.scripts.edits import Edit, edited, written
+from driftline.diagnose.reduce.scripts.expressions import (
+    constants,
+    fewer_elements,
+    observed_values,
+    parts,
+    plainer_constants,
+)
+from driftline.diagnose.reduce.scripts.inlining import inlined_calls, inlined_variables
+from driftline.diagnose.reduce.scripts.likeness import DifferenceSort, sorts_of
+from driftline.diagnose.reduce.scripts.observed import Observed, instrumented, read_observed
+from driftline.diagnose.reduce.scripts.search import ScriptSearch, ScriptStep
+from driftline.diagnose.reduce.scripts.size import code_lines
+from driftline.diagnose.reduce.scripts.statements import deletions, members, shorter_loops, unreached, unwrappings
+from driftline.diagnose.reduce.scripts.tidying import tidy
+from driftline.diagnose.reduce.search import BudgetEnded
+from driftline.execute.pool import Pool, PoolExpired
+from driftline.scenarios.requests import PlayWay
+from driftline.scenarios.runs import BACKEND_NAMES, ScriptOptions
+from driftline.scenarios.script import UserScript
+
+RUNGS = ("eager", "aot_eager")  # backends that compile faster: where the failure shows on one, it is searched there
+CANDIDATE_TIMEOUT = 60.0
+_RESERVE = 0.1  # of the budget, for the judge at the end
+
+
+@dataclass(frozen=True)
+class ScriptReduction:
+    """What became of a script. `before` and `after` are texts."""
+
+    before: str
+    after: str
+    target: str
+    backend: str  # of quick questions
+    keep: tuple[DifferenceSort, ...]
+    reason: str  # what the judge says of the result
+    questions: int
+    seconds: float
+    complete: bool  # False: the budget ended it
+    steps: tuple[ScriptStep, ...]
+
+    @property
+    def lines_before(self) -> int:
+        return code_lines(self.before)
+
+    @property
+    def lines_after(self) -> int:
+        return code_lines(self.after)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "searched_on": self.backend,
+            "kept": [str(one) for one in self.keep],
+            "reason": self.reason,
+            "lines_before": self.lines_before,
+            "lines_after": self.lines_after,
+            "questions": self.questions,
+            "seconds": round(self.seconds, 2),
+            "complete": self.complete,
+            "text": self.after,
+            "steps": [step.to_json() for step in self.steps],
+        }
+
+
+def reduce_script(
+    script: UserScript,
+    pool: Pool,
+    options: ScriptOptions,
+    target: Target | None = None,
+    *,
+    seconds: float = 180.0,
+    listener: Callable[[ScriptStep], None] = lambda step: None,
+) -> ScriptReduction:
+    """Make a script shorter that fails on a target. Raises `DriftlineError` for one that does not fail there. Ends with
+    the smallest so far when the time is over, or the user interrupts."""
+    began = time.monotonic()
+    asker = ScriptAsker(script.path, pool, options, target, "")
+    first = asker.judged(script.text)
+    if first is None or first.judgement is not Judgement.FAIL:
+        said = f"{first.judgement}: {first.reason}" if first else "the script cannot be judged"
+        raise DriftlineError(f"{script.name} does not fail on {target or 'its own backend'} ({said}); only what fails can be reduced.")
+    asker.keep = sorts_of(first.differences)
+    asker.backend = _fastest(asker, script.text, target)
+    search = ScriptSearch(script.text, asker.quick, asker.confirmed, began + seconds * (1 - _RESERVE), listener)
+    complete = _Course(search, asker).run()
+    with contextlib.suppress(KeyboardInterrupt):
+        search.settle()
+    last = asker.judged(search.confirmed)
+    return ScriptReduction(
+        script.text,
+        search.confirmed,
+        first.target,
+        asker.backend,
+        tuple(sorted(asker.keep, key=str)),
+        last.reason if last else first.reason,
+        search.questions,
+        time.monotonic() - began,
+        complete,
+        tuple(search.steps),
+    )
+
+
+def _fastest(asker: ScriptAsker, text: str, target: Target | None) -> str:
+    """The first rung on which the failure shows: the backend for quick questions. Empty: the script's own."""
+    own = BACKEND_NAMES[target.backend] if target else ""
+    for rung in RUNGS:
+        asker.backend = rung
+        eager = asker.run(text, PlayWay.EAGER)
+        asker.raised = eager.raised
+        if differing(eager, asker.run(text, PlayWay.COMPILED)) & asker.keep:
+            return rung
+        if rung == own:
+            break
+    return own
+
+
+class _Course:
+    """The order of all steps."""
+
+    def __init__(self, search: ScriptSearch, asker: ScriptAsker) -> None:
+        self._search = search
+        self._asker = asker
+        self._seen_of = ""
+        self._seen = Observed()
+
+    def run(self) -> bool:
+        """Until no step makes the text smaller (True), or the budget ends or the user interrupts (False)."""
+        try:
+            self._begin()
+            while True:
+                before = self._search.best
+                self._round()
+                if self._search.best == before:
+                    self._search.settle()
+                    if self._search.best == before:
+                        return True
+        except (BudgetEnded, PoolExpired, KeyboardInterrupt):
+            return False
+
+    def _begin(self) -> None:
+        """What can go at once."""
+        self._whole("plain definitions", plain_definitions)
+        reached = self._observed().reached
+        if reached:
+            self._grouped("never executed", lambda tree: unreached(tree, reached))
+        self._grouped("statements", deletions)
+
+    def _round(self) -> None:
+        self._whole("calls inlined", lambda tree: inlined_calls(tree, self._observed()))
+        self._grouped("observed values", lambda tree: observed_values(tree, self._observed()))
+        self._grouped("statements", deletions)
+        self._grouped("members", members)
+        self._grouped("blocks unwrapped", unwrappings)
+        self._whole("a function for a class", functions_for_classes)
+        self._whole("a class for its objects", instances_for_classes)
+        self._whole("fewer parameters", fewer_parameters)
+        self._whole("variables inlined", inlined_variables)
+        self._grouped("parts of expressions", parts)
+        self._grouped("fewer elements", fewer_elements)
+        self._grouped("shorter loops", shorter_loops)
+        self._grouped("plain constants", constants)
+        self._grouped("plainer constants", plainer_constants)
+
+    def _whole(self, what: str, trees: Callable[[ast.Module], Iterable[ast.Module]]) -> None:
+        """Take one change after the other."""
+        while self._search.first(_texts(trees(ast.parse(self._search.best))), what):
+            pass
+
+    def _grouped(self, what: str, edits_of: Callable[[ast.Module], list[Edit]]) -> None:
+        """Make all changes at once, then halves of them, and so on down to single ones: from the last to the first."""
+        width = len(edits_of(ast.parse(self._search.best)))
+        while width:
+            end: int | None = None
+            while True:
+                tree = ast.parse(self._search.best)
+                edits = edits_of(tree)
+                ends = range(len(edits) if end is None else min(end, len(edits)), 0, -width)
+                places: dict[str, int] = {}
+                if not self._search.first(_chunks(tree, edits, ends, width, places), what):
+                    break
+                end = places[self._search.best]
+            width //= 2
+
+    def _observed(self) -> Observed:
+        """What the best does without the compiler."""
+        if self._seen_of != self._search.best:
+            self._seen_of = self._search.best
+            run = self._asker.run(instrumented(self._seen_of), PlayWay.EAGER)
+            self._seen = read_observed(self._seen_of, run.recorded.printed)
+        return self._seen
+
+
+def _chunks(tree: ast.Module, edits: list[Edit], ends: range, width: int, places: dict[str, int]) -> Iterator[str]:
+    """Texts with so many changes each. `places`: where the changes of a text begin."""
+    for end in ends:
+        start = max(0, end - width)
+        for text in _texts([edited(tree, edits[start:end])]):
+            places.setdefault(text, start)
+            yield text
+
+
+def _texts(trees: Iterable[ast.Module]) -> Iterator[str]:
+    for tree in trees:
+        tidy(tree)
+        text = written(tree)
+        if text is not None:
+            yield text
