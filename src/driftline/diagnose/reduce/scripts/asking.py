@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.core.errors import DriftlineError
+from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.handover import remove_folder
 from driftline.core.target import Target
 from driftline.core.tensors import Array
@@ -65,7 +65,7 @@ class ScriptAsker:
         try:
             eagerly = play_eagerly(script, self._pool, self._options, self._target, lambda stage: None)
             return judge_script(script, eagerly, self._pool, self._options, self._target)
-        except DriftlineError:
+        except (DriftlineError, InternalError):
             return None
 
     def confirmed(self, text: str) -> bool:
@@ -74,7 +74,13 @@ class ScriptAsker:
         return bool(result and result.judgement is Judgement.FAIL and sorts_of(result.differences) & self.keep)
 
     def quick(self, text: str) -> CandidateAnswer:
-        """The answer to a quick question."""
+        """The answer to a quick question. A text that makes the recorder stumble says nothing of a compiler."""
+        try:
+            return self._quick(text)
+        except InternalError:
+            return CandidateAnswer.NEITHER
+
+    def _quick(self, text: str) -> CandidateAnswer:
         eager = self.run(text, PlayWay.EAGER)
         try:
             if not eager.recording.calls or eager.recorded.trouble or eager.raised != self.raised:

@@ -6,7 +6,7 @@ import ast
 import copy
 from collections.abc import Iterator
 
-from driftline.diagnose.reduce.scripts.edits import FUNCTIONS, Edits, names_loaded
+from driftline.diagnose.reduce.scripts.edits import FUNCTIONS, Edits, names_bound, names_loaded
 
 _CALLED = ("forward", "__call__")
 
@@ -130,9 +130,47 @@ def instances_for_classes(tree: ast.Module) -> Iterator[ast.Module]:
         yield made
 
 
+def class_attributes(tree: ast.Module) -> Iterator[ast.Module]:
+    """Attributes of a class in place of those that its objects get when they are made."""
+    for at, node in enumerate(ast.walk(tree)):
+        if isinstance(node, ast.ClassDef) and any(isinstance(one, FUNCTIONS) and one.name == "__init__" for one in node.body):
+            made = copy.deepcopy(tree)
+            of = list(ast.walk(made))[at]
+            assert isinstance(of, ast.ClassDef)
+            _raise_attributes(of)
+            yield made
+
+
+def _raise_attributes(of: ast.ClassDef) -> None:
+    place, first = next((p, one) for p, one in enumerate(of.body) if isinstance(one, FUNCTIONS) and one.name == "__init__")
+    raised = [one for one in first.body if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Attribute)]
+    for one in raised:
+        one.targets = [ast.Name(target.attr, ast.Store()) for target in one.targets if isinstance(target, ast.Attribute)]
+    of.body[place : place + 1] = raised
+
+
+def variables_for_attributes(tree: ast.Module) -> Iterator[ast.Module]:
+    """A global variable in place of an attribute that the script sets."""
+    stored = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)]
+    for name in dict.fromkeys(node.attr for node in stored):
+        made = copy.deepcopy(tree)
+        variable = f"{name}2" if name in {*names_loaded(tree), *names_bound(tree)} else name
+        reads = [node for node in ast.walk(made) if isinstance(node, ast.Attribute) and node.attr == name]
+        changes = {id(node): lambda node: ast.Name(variable, node.ctx) for node in reads}  # type: ignore[attr-defined]
+        Edits(changes).visit(made)  # type: ignore[arg-type]
+        for node in ast.walk(made):
+            if isinstance(node, FUNCTIONS) and variable in names_bound(ast.Module(node.body, [])):
+                node.body.insert(0, ast.Global([variable]))
+        yield made
+
+
 def plain_definitions(tree: ast.Module) -> Iterator[ast.Module]:
-    """No annotations, docstrings and asserts."""
-    made = copy.deepcopy(tree)
+    """No annotations, no texts that stand alone, and nothing printed; or only the annotations and texts gone."""
+    for kept in ((), ("print",)):
+        yield _plain(copy.deepcopy(tree), kept)
+
+
+def _plain(made: ast.Module, kept: tuple[str, ...]) -> ast.Module:
     for node in ast.walk(made):
         if isinstance(node, ast.arg):
             node.annotation = None
@@ -140,5 +178,15 @@ def plain_definitions(tree: ast.Module) -> Iterator[ast.Module]:
             node.returns = None
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            body[:] = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
-    yield made
+            body[:] = [one for one in body if not _says_nothing(one, kept)]
+    return made
+
+
+def _says_nothing(statement: ast.AST, kept: tuple[str, ...]) -> bool:
+    """True for a text that stands alone, and for a line that only prints."""
+    if not isinstance(statement, ast.Expr):
+        return False
+    value = statement.value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "print":
+        return "print" not in kept
+    return isinstance(value, ast.Constant)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from driftline.diagnose.reduce.scripts.edits import Edit
 from driftline.diagnose.reduce.scripts.observed import Observed
 
+PLAIN = (1, 0, 2)  # numbers that say nothing
+
 
 def _values(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:
     """Expressions that are read, with their place in `ast.walk`: the outermost first. Not those that say how to
@@ -26,12 +28,16 @@ def _values(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:
             yield at, node  # type: ignore[misc]
 
 
-def observed_values(tree: ast.Module, observed: Observed) -> list[Edit]:
-    """The value that an expression had, in place of the expression."""
+def observed_values(tree: ast.Module, observed: Observed, *, tensors: bool) -> list[Edit]:
+    """The value that an expression had, in place of the expression; of a tensor the size alone."""
     edits = []
     for at, node in _values(tree):
         value = observed.values.get(ast.unparse(node))
-        if value and not isinstance(node, ast.Constant) and value != ast.unparse(node):
+        if not value or ("torch." in value) is not tensors or isinstance(node, ast.Constant):
+            continue
+        is_effect = value == "None" and isinstance(node, ast.Call)
+        is_tensor = tensors and isinstance(node, ast.Name)  # its value can be replaced where it is made
+        if not is_effect and not is_tensor and value != ast.unparse(node):
             edits.append(_put(at, value))
     return edits
 
@@ -112,21 +118,20 @@ def _without(node: ast.AST, name: str, place: int) -> ast.AST:
     return node
 
 
-def plainer_constants(tree: ast.Module) -> list[Edit]:
-    """Smaller numbers and shorter texts."""
+def plainer_constants(tree: ast.Module, number: int) -> list[Edit]:
+    """One small number in place of others, and short texts."""
     edits = []
     for at, node in _values(tree):
-        if isinstance(node, ast.Constant):
-            edits += [_put(at, repr(value)) for value in _plainer(node.value)]
+        if isinstance(node, ast.Constant) and _is_rough(node.value):
+            edits.append(_put(at, "''" if isinstance(node.value, str) else str(number)))
     return edits
 
 
-def _plainer(value: object) -> list[object]:
+def _is_rough(value: object) -> bool:
+    """True for a text, and for a number that a reader has to look at."""
     if isinstance(value, str):
-        return [""] if value else []
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return []
-    return [other for other in (0, 1, 2, 3) if len(repr(other)) < len(repr(value)) or 0 <= other < value]
+        return bool(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value not in PLAIN
 
 
 def constants(tree: ast.Module) -> list[Edit]:

@@ -95,10 +95,15 @@ def inlined_calls(tree: ast.Module, observed: Observed) -> Iterator[ast.Module]:
         name = observed.functions.get(ast.unparse(node.func)) or ast.unparse(node.func)
         if name not in _callees(tree):
             continue
-        made = copy.deepcopy(tree)
-        call = list(ast.walk(made))[at]
-        assert isinstance(call, ast.Call)
-        if _CallInlining(made, call, _callees(made)[name]).done():
+        for removed in (True, False):
+            made = copy.deepcopy(tree)
+            call = list(ast.walk(made))[at]
+            assert isinstance(call, ast.Call)
+            callee = _callees(made)[name]
+            if not _CallInlining(made, call, callee).done():
+                break
+            if removed:
+                callee.parent.body.remove(callee.node)  # type: ignore[attr-defined]
             yield made
 
 

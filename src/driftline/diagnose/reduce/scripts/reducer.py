@@ -14,13 +14,16 @@ from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.diagnose.reduce.scripts.asking import ScriptAsker, differing
 from driftline.diagnose.reduce.scripts.callables import (
+    class_attributes,
     fewer_parameters,
     functions_for_classes,
     instances_for_classes,
     plain_definitions,
+    variables_for_attributes,
 )
 from driftline.diagnose.reduce.scripts.edits import Edit, edited, written
 from driftline.diagnose.reduce.scripts.expressions import (
+    PLAIN,
     constants,
     fewer_elements,
     observed_values,
@@ -42,6 +45,8 @@ from driftline.scenarios.script import UserScript
 
 RUNGS = ("eager", "aot_eager")  # backends that compile faster: where the failure shows on one, it is searched there
 CANDIDATE_TIMEOUT = 60.0
+COARSE = 8  # statements that are left out together, as long as the script has all its functions
+LONGEST_CHAIN = 24  # changes that are made at once
 _RESERVE = 0.1  # of the budget, for the judge at the end
 
 
@@ -154,7 +159,7 @@ class _Course:
                 self._round()
                 if self._search.best == before:
                     self._search.settle()
-                    if self._search.best == before:
+                    if self._search.best == before and self._ended():
                         return True
         except (BudgetEnded, PoolExpired, KeyboardInterrupt):
             return False
@@ -165,33 +170,46 @@ class _Course:
         reached = self._observed().reached
         if reached:
             self._grouped("never executed", lambda tree: unreached(tree, reached))
-        self._grouped("statements", deletions)
+        self._grouped("statements", deletions, least=COARSE)
 
     def _round(self) -> None:
         self._whole("calls inlined", lambda tree: inlined_calls(tree, self._observed()))
-        self._grouped("observed values", lambda tree: observed_values(tree, self._observed()))
+        self._grouped("observed numbers", lambda tree: observed_values(tree, self._observed(), tensors=False))
+        self._grouped("observed tensors", lambda tree: observed_values(tree, self._observed(), tensors=True))
         self._grouped("statements", deletions)
         self._grouped("members", members)
         self._grouped("blocks unwrapped", unwrappings)
         self._whole("a function for a class", functions_for_classes)
         self._whole("a class for its objects", instances_for_classes)
+        self._whole("attributes of the class", class_attributes)
+        self._whole("variables for attributes", variables_for_attributes)
         self._whole("fewer parameters", fewer_parameters)
         self._whole("variables inlined", inlined_variables)
         self._grouped("parts of expressions", parts)
         self._grouped("fewer elements", fewer_elements)
         self._grouped("shorter loops", shorter_loops)
         self._grouped("plain constants", constants)
-        self._grouped("plainer constants", plainer_constants)
+
+    def _ended(self) -> bool:
+        """Make numbers plainer at the end, since no other step looks at them; True if nothing more is to be done."""
+        before = self._search.best
+        for number in PLAIN:
+            self._grouped("plainer constants", lambda tree, number=number: plainer_constants(tree, number))  # type: ignore[misc]
+        self._search.settle()
+        return self._search.best == before
 
     def _whole(self, what: str, trees: Callable[[ast.Module], Iterable[ast.Module]]) -> None:
-        """Take one change after the other."""
-        while self._search.first(_texts(trees(ast.parse(self._search.best))), what):
-            pass
+        """Make all changes one after the other, then the first half of them, and so on; then each that is possible."""
+        while True:
+            tree = ast.parse(self._search.best)
+            if not self._search.first([*_chained(tree, trees), *_texts(trees(tree))], what):
+                return
 
-    def _grouped(self, what: str, edits_of: Callable[[ast.Module], list[Edit]]) -> None:
-        """Make all changes at once, then halves of them, and so on down to single ones: from the last to the first."""
+    def _grouped(self, what: str, edits_of: Callable[[ast.Module], list[Edit]], least: int = 1) -> None:
+        """Make all changes at once, then halves of them, and so on down to single ones (or `least`): from the last to
+        the first."""
         width = len(edits_of(ast.parse(self._search.best)))
-        while width:
+        while width >= least:
             end: int | None = None
             while True:
                 tree = ast.parse(self._search.best)
@@ -219,6 +237,22 @@ def _chunks(tree: ast.Module, edits: list[Edit], ends: range, width: int, places
         for text in _texts([edited(tree, edits[start:end])]):
             places.setdefault(text, start)
             yield text
+
+
+def _chained(tree: ast.Module, changes: Callable[[ast.Module], Iterable[ast.Module]]) -> list[str]:
+    """Texts with many changes: with the most first."""
+    made: list[str] = []
+    while len(made) < LONGEST_CHAIN:
+        text = next(_texts(changes(tree)), None)
+        if text is None or text in made:
+            break
+        made.append(text)
+        tree = ast.parse(text)
+    found = []
+    while len(made) > 1:
+        found.append(made[-1])
+        made = made[: len(made) // 2]
+    return found
 
 
 def _texts(trees: Iterable[ast.Module]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from driftline.diagnose.reduce.scripts.edits import BLOCKS, Edit, Made
+from driftline.diagnose.reduce.scripts.edits import BLOCKS, Edit, Made, names_loaded
 
 
 def statements(tree: ast.Module) -> list[tuple[int, ast.stmt]]:
@@ -54,6 +54,9 @@ def _opened(node: ast.AST, name: str) -> Made:
         return [one for handler in node.handlers for one in handler.body]  # type: ignore[attr-defined]
     body: list[ast.stmt] = getattr(node, name)
     if isinstance(node, ast.For) and name == "body":
+        wanted = names_loaded(ast.Module(body, []))
+        if not any(isinstance(one, ast.Name) and one.id in wanted for one in ast.walk(node.target)):
+            return body
         first = ast.Call(ast.Name("next", ast.Load()), [_iterator(node.iter)], [])
         return [ast.Assign([node.target], first), *body]
     if isinstance(node, ast.With):
