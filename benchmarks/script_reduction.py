@@ -3,8 +3,8 @@
     python benchmarks/script_reduction.py [NAME ...] [--budget 180] [--targets aot_eager] [--out FILE]
 
 Each case is reduced on its own backend (or on --targets), and a line is printed: the lines before, after, and of the
-version written by hand (none of them counts blank lines and comments), the ratio, and the seconds. A case that the judge
-does not see fail is told with its reason. What --out holds already is not done again.
+version written by hand (none of them counts blank lines and comments), the ratio, and the seconds. A case that the
+judge does not see fail is told with its reason. What --out holds already is not done again.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def _summary(all_told: list[dict[str, Any]]) -> str:
     made = [told for told in all_told if "refused" not in told]
     if not made:
         return "No case could be reduced."
-    medians = {name: statistics.median(told[name] for told in made) for name in ("after", "by_hand", "ratio", "seconds")}
+    medians = {
+        name: statistics.median(told[name] for told in made) for name in ("after", "by_hand", "ratio", "seconds")
+    }
     return (
         f"{len(made)} of {len(all_told)} reduced; medians: {medians['after']:g} lines, by hand {medians['by_hand']:g},"
         f" {medians['ratio']:.2f} of it, {medians['seconds']:.0f} s; the largest ratio is"

@@ -57,10 +57,17 @@ class ScriptAsker:
         self._target = target
         self.backend = backend
         self.keep: frozenset[DifferenceSort] = _NONE
+        self.patience = options.timeout  # seconds for a run of a quick question
+        self._judged: dict[str, ScriptResult | None] = {}
         self.raised = ""  # the exception that ends the script without the compiler
 
     def judged(self, text: str) -> ScriptResult | None:
         """What the judge says of a text; `None` where it cannot be judged."""
+        if text not in self._judged:
+            self._judged[text] = self._judge(text)
+        return self._judged[text]
+
+    def _judge(self, text: str) -> ScriptResult | None:
         script = UserScript(self._path, text)
         try:
             eagerly = play_eagerly(script, self._pool, self._options, self._target, lambda stage: None)
@@ -105,7 +112,7 @@ class ScriptAsker:
             worker_for_script(script, target),
             RECORD,
             RecordRequest(self._path, text, folder, way, self.backend, seed=self._options.seed),
-            timeout=self._options.timeout,
+            timeout=self.patience,
             memory_limit=self._options.memory_limit,
             fresh=True,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
+from functools import partial
 
 from driftline.diagnose.reduce.scripts.edits import FUNCTIONS, Edits, names_bound, names_loaded
 
@@ -37,7 +38,9 @@ def _defaults(node: ast.FunctionDef | ast.Lambda, place: int) -> list[ast.expr |
     return [node.args.defaults[first], *others] if first >= 0 else others
 
 
-def _drop_parameter(tree: ast.Module, function: ast.FunctionDef | ast.Lambda, place: int, default: ast.expr | None) -> None:
+def _drop_parameter(
+    tree: ast.Module, function: ast.FunctionDef | ast.Lambda, place: int, default: ast.expr | None
+) -> None:
     arguments = function.args
     name = arguments.args[place].arg
     first = place - (len(arguments.args) - len(arguments.defaults))
@@ -77,17 +80,21 @@ def _holders(tree: ast.Module, names: set[str]) -> set[str]:
     """The variables that are assigned something made with one of these names by a compiler or a class."""
     found = set(names)
     while True:
-        more = {
-            ast.unparse(target).rpartition(".")[2]
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-            and ({ast.unparse(one) for one in node.value.args} | {ast.unparse(node.value.func)} | _inner(node.value)) & found
-            and ("compile" in ast.unparse(node.value.func) or ast.unparse(node.value.func) in found)
-            for target in node.targets
-        }  # fmt: skip
-        if more <= found:
+        more = {name for node in ast.walk(tree) for name in _held(node, found)} - found
+        if not more:
             return found
         found |= more
+
+
+def _held(node: ast.AST, names: set[str]) -> set[str]:
+    """The targets of an assignment of something that a compiler or a class makes with one of these names."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return set()
+    maker = ast.unparse(node.value.func)
+    given = {ast.unparse(one) for one in node.value.args} | _inner(node.value)
+    if maker not in names and not ("compile" in maker and given & names):
+        return set()
+    return {ast.unparse(target).rpartition(".")[2] for target in node.targets}
 
 
 def _inner(call: ast.Call) -> set[str]:
@@ -97,7 +104,9 @@ def _inner(call: ast.Call) -> set[str]:
 def functions_for_classes(tree: ast.Module) -> Iterator[ast.Module]:
     """A function in place of a class whose only method is called: `self` is the function."""
     for at, node in enumerate(ast.walk(tree)):
-        if isinstance(node, ast.ClassDef) and any(isinstance(one, ast.FunctionDef) and one.name in _CALLED for one in node.body):
+        if isinstance(node, ast.ClassDef) and any(
+            isinstance(one, ast.FunctionDef) and one.name in _CALLED for one in node.body
+        ):
             made = copy.deepcopy(tree)
             of = list(ast.walk(made))[at]
             assert isinstance(of, ast.ClassDef)
@@ -126,14 +135,16 @@ def instances_for_classes(tree: ast.Module) -> Iterator[ast.Module]:
     for name in names:
         made = copy.deepcopy(tree)
         calls = [node for node in ast.walk(made) if isinstance(node, ast.Call) and ast.unparse(node.func) == name]
-        Edits({id(node): lambda node: ast.Name(name, ast.Load()) for node in calls}).visit(made)  # type: ignore[misc]
+        Edits({id(call): lambda node: node.func for call in calls}).visit(made)  # type: ignore[attr-defined]
         yield made
 
 
 def class_attributes(tree: ast.Module) -> Iterator[ast.Module]:
     """Attributes of a class in place of those that its objects get when they are made."""
     for at, node in enumerate(ast.walk(tree)):
-        if isinstance(node, ast.ClassDef) and any(isinstance(one, FUNCTIONS) and one.name == "__init__" for one in node.body):
+        if isinstance(node, ast.ClassDef) and any(
+            isinstance(one, FUNCTIONS) and one.name == "__init__" for one in node.body
+        ):
             made = copy.deepcopy(tree)
             of = list(ast.walk(made))[at]
             assert isinstance(of, ast.ClassDef)
@@ -142,10 +153,14 @@ def class_attributes(tree: ast.Module) -> Iterator[ast.Module]:
 
 
 def _raise_attributes(of: ast.ClassDef) -> None:
-    place, first = next((p, one) for p, one in enumerate(of.body) if isinstance(one, FUNCTIONS) and one.name == "__init__")
+    place, first = next(
+        (p, one) for p, one in enumerate(of.body) if isinstance(one, FUNCTIONS) and one.name == "__init__"
+    )
     raised = [one for one in first.body if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Attribute)]
     for one in raised:
-        one.targets = [ast.Name(target.attr, ast.Store()) for target in one.targets if isinstance(target, ast.Attribute)]
+        one.targets = [
+            ast.Name(target.attr, ast.Store()) for target in one.targets if isinstance(target, ast.Attribute)
+        ]
     of.body[place : place + 1] = raised
 
 
@@ -156,21 +171,24 @@ def variables_for_attributes(tree: ast.Module) -> Iterator[ast.Module]:
         made = copy.deepcopy(tree)
         variable = f"{name}2" if name in {*names_loaded(tree), *names_bound(tree)} else name
         reads = [node for node in ast.walk(made) if isinstance(node, ast.Attribute) and node.attr == name]
-        changes = {id(node): lambda node: ast.Name(variable, node.ctx) for node in reads}  # type: ignore[attr-defined]
-        Edits(changes).visit(made)  # type: ignore[arg-type]
+        Edits({id(node): partial(_named, variable) for node in reads}).visit(made)
         for node in ast.walk(made):
             if isinstance(node, FUNCTIONS) and variable in names_bound(ast.Module(node.body, [])):
                 node.body.insert(0, ast.Global([variable]))
         yield made
 
 
+def _named(variable: str, node: ast.AST) -> ast.AST:
+    return ast.Name(variable, node.ctx)  # type: ignore[attr-defined]
+
+
 def plain_definitions(tree: ast.Module) -> Iterator[ast.Module]:
     """No annotations, no texts that stand alone, and nothing printed; or only the annotations and texts gone."""
     for kept in ((), ("print",)):
-        yield _plain(copy.deepcopy(tree), kept)
+        yield plain(copy.deepcopy(tree), kept)
 
 
-def _plain(made: ast.Module, kept: tuple[str, ...]) -> ast.Module:
+def plain(made: ast.Module, kept: tuple[str, ...]) -> ast.Module:
     for node in ast.walk(made):
         if isinstance(node, ast.arg):
             node.annotation = None

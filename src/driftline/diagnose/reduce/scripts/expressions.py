@@ -1,4 +1,4 @@
-"""Smaller expressions: values that were observed, parts of an expression in its place, fewer arguments, plainer numbers."""
+"""Smaller expressions: observed values, parts in place of the whole, fewer arguments, plainer numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def _values(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:
     kept: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("compile"):
-            kept |= {id(node.func)} | {id(one.value) for one in node.keywords if one.arg in ("backend", "mode", "options")}
+            kept |= {id(node.func)} | {
+                id(one.value) for one in node.keywords if one.arg in ("backend", "mode", "options")
+            }
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             kept |= {id(one) for one in node.decorator_list}
         if isinstance(node, ast.JoinedStr):
@@ -105,7 +107,9 @@ def _lists(node: ast.AST) -> list[tuple[str, int]]:
     if isinstance(node, ast.Dict):
         return [("keys", place) for place in range(len(node.keys))]
     if isinstance(node, ast.ClassDef):
-        return [("bases", place) for place in range(len(node.bases))] + [("decorator_list", 0)] * bool(node.decorator_list)
+        return [("bases", place) for place in range(len(node.bases))] + [("decorator_list", 0)] * bool(
+            node.decorator_list
+        )
     if isinstance(node, ast.FunctionDef):
         return [("decorator_list", place) for place in range(len(node.decorator_list))]
     return []

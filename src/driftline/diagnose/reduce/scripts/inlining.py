@@ -161,21 +161,32 @@ class _CallInlining:
             return None
         if self._of_class and not any("staticmethod" in ast.unparse(one) for one in self._function.decorator_list):
             function = self._call.func
-            owner = function.value if isinstance(function, ast.Attribute) and function.attr == self._function.name else function
+            owner = (
+                function.value
+                if isinstance(function, ast.Attribute) and function.attr == self._function.name
+                else function
+            )
             given = [owner, *given]
         if len(given) > len(names):
             return None
         found = dict(zip(names, given, strict=False))
         found |= {one.arg: one.value for one in self._call.keywords if one.arg}
         defaults = dict(zip(names[len(names) - len(arguments.defaults) :], arguments.defaults, strict=True))
-        defaults |= {one.arg: value for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value}
+        defaults |= {
+            one.arg: value for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value
+        }
         found = defaults | found
         wanted = {*names, *(one.arg for one in arguments.kwonlyargs)}
         return {name: found[name] for name in found if name in wanted} if wanted <= found.keys() else None
 
     def _rename(self, given: dict[str, ast.expr]) -> None:
         """Give the function's own variables names that are not in use elsewhere."""
-        shared = {name for node in ast.walk(self._function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+        shared = {
+            name
+            for node in ast.walk(self._function)
+            if isinstance(node, (ast.Global, ast.Nonlocal))
+            for name in node.names
+        }
         inside = ast.Module(self._function.body, [])
         own = (names_bound(inside) | given.keys()) - shared
         outside = names_bound(self._tree) | set(names_loaded(self._tree))
@@ -217,7 +228,8 @@ class _CallInlining:
         for node in ast.walk(self._tree):
             for field in BLOCKS:
                 block = getattr(node, field, None)
-                for place, one in enumerate(block if isinstance(block, list) else []):
+                block = block if isinstance(block, list) else []
+                for place, one in enumerate(block):
                     if isinstance(one, (*FUNCTIONS, ast.ClassDef)) or not self._is_in_head(one):
                         continue
                     Edits({id(self._call): lambda node: result}).visit(one)

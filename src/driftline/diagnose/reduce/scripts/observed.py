@@ -6,12 +6,13 @@ import ast
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import cast
 
 MARK = "driftline-observed:"
 _NOTE = "_driftline_note"
 MOST_TEXT = 60  # characters of a value
 # In the script's own process. What an expression gave is a text: of a small value, or of a call that makes the like.
-_PRELUDE = '''
+_PRELUDE = """
 _driftline_seen, _driftline_reached = {}, {}
 def _driftline_note(place, value):
     try:
@@ -45,7 +46,7 @@ def _driftline_text(value, deep=0):
     if isinstance(value, torch.nn.Module) and of.__module__ == "__main__":
         return "def " + of.__qualname__ + ".forward"
     return ""
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,9 @@ def instrumented(text: str) -> str:
     """The script, which prints what its expressions gave."""
     tree = ast.parse(text)
     places = {id(node): at for at, node in enumerate(ast.walk(tree))}
-    made = _Noting(places).visit(tree)
+    _Noting(places).visit(tree)
     shown = f"import json; print('\\n{MARK}' + json.dumps([_driftline_seen, [*_driftline_reached]]))"
-    ending = ast.Try(made.body, [], [], ast.parse(shown).body)
+    ending = ast.Try(tree.body, [], [], ast.parse(shown).body)
     first = ast.parse(_PRELUDE).body
     return ast.unparse(ast.fix_missing_locations(ast.Module([*first, ending], [])))
 
@@ -89,7 +90,8 @@ class _Noting(ast.NodeTransformer):
             return [self._reached(at), node]
         if not is_value or isinstance(node, (ast.Starred, ast.Slice, ast.Constant, ast.Lambda)):
             return node
-        return ast.Call(ast.Name(_NOTE, ast.Load()), [ast.Constant(at), node], [])
+        given = [ast.Constant(at), cast(ast.expr, node)]
+        return ast.Call(ast.Name(_NOTE, ast.Load()), given, [])
 
     def _listed(self, statement: ast.stmt) -> list[ast.stmt]:
         made = self.visit(statement)

@@ -13,6 +13,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.diagnose.reduce.scripts.asking import ScriptAsker, differing
+from driftline.diagnose.reduce.scripts.backends_kept import backend_texts, backends_of
 from driftline.diagnose.reduce.scripts.callables import (
     class_attributes,
     fewer_parameters,
@@ -44,7 +45,7 @@ from driftline.scenarios.runs import BACKEND_NAMES, ScriptOptions
 from driftline.scenarios.script import UserScript
 
 RUNGS = ("eager", "aot_eager")  # backends that compile faster: where the failure shows on one, it is searched there
-CANDIDATE_TIMEOUT = 60.0
+PATIENCE = 10.0  # seconds for a run of a candidate, and some times what the script takes
 COARSE = 8  # statements that are left out together, as long as the script has all its functions
 LONGEST_CHAIN = 24  # changes that are made at once
 _RESERVE = 0.1  # of the budget, for the judge at the end
@@ -105,14 +106,17 @@ def reduce_script(
     first = asker.judged(script.text)
     if first is None or first.judgement is not Judgement.FAIL:
         said = f"{first.judgement}: {first.reason}" if first else "the script cannot be judged"
-        raise DriftlineError(f"{script.name} does not fail on {target or 'its own backend'} ({said}); only what fails can be reduced.")
+        raise DriftlineError(
+            f"{script.name} does not fail on {target or 'its own backend'} ({said}); only what fails can be reduced."
+        )
     asker.keep = sorts_of(first.differences)
+    asker.patience = min(options.timeout, PATIENCE + 4 * max(first.seconds.values()))
     asker.backend = _fastest(asker, script.text, target)
     search = ScriptSearch(script.text, asker.quick, asker.confirmed, began + seconds * (1 - _RESERVE), listener)
     complete = _Course(search, asker).run()
     with contextlib.suppress(KeyboardInterrupt):
         search.settle()
-    last = asker.judged(search.confirmed)
+    last = asker.judged(search.confirmed)  # known already
     return ScriptReduction(
         script.text,
         search.confirmed,
@@ -147,6 +151,7 @@ class _Course:
     def __init__(self, search: ScriptSearch, asker: ScriptAsker) -> None:
         self._search = search
         self._asker = asker
+        self._backends = backend_texts(ast.parse(search.best))
         self._seen_of = ""
         self._seen = Observed()
 
@@ -202,7 +207,7 @@ class _Course:
         """Make all changes one after the other, then the first half of them, and so on; then each that is possible."""
         while True:
             tree = ast.parse(self._search.best)
-            if not self._search.first([*_chained(tree, trees), *_texts(trees(tree))], what):
+            if not self._search.first(self._fit([*_chained(tree, trees), *_texts(trees(tree))]), what):
                 return
 
     def _grouped(self, what: str, edits_of: Callable[[ast.Module], list[Edit]], least: int = 1) -> None:
@@ -213,13 +218,25 @@ class _Course:
             end: int | None = None
             while True:
                 tree = ast.parse(self._search.best)
-                edits = edits_of(tree)
+                edits = self._allowed(tree, edits_of(tree))
                 ends = range(len(edits) if end is None else min(end, len(edits)), 0, -width)
                 places: dict[str, int] = {}
-                if not self._search.first(_chunks(tree, edits, ends, width, places), what):
+                if not self._search.first(self._fit(_chunks(tree, edits, ends, width, places)), what):
                     break
                 end = places[self._search.best]
             width //= 2
+
+    def _allowed(self, tree: ast.Module, edits: list[Edit]) -> list[Edit]:
+        """The changes outside of the script's own backends."""
+        if not self._backends:
+            return edits
+        kept = {id(inside) for node in backends_of(tree) for inside in ast.walk(node)}
+        places = [id(node) in kept for node in ast.walk(tree)]
+        return [edit for edit in edits if not places[edit.at]]
+
+    def _fit(self, texts: Iterable[str]) -> Iterator[str]:
+        """Texts with the backends that the script came with."""
+        return (text for text in texts if not self._backends or self._backends == backend_texts(ast.parse(text)))
 
     def _observed(self) -> Observed:
         """What the best does without the compiler."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 
 from driftline.diagnose.reduce.scripts.edits import BLOCKS, FUNCTIONS, names_bound, names_loaded
 
 _KNOWN = {*dir(builtins), "__name__", "__file__", "__class__"}
 _PURE = (
-    ast.Constant, ast.Name, ast.Attribute, ast.Lambda, ast.Tuple, ast.List, ast.Dict, ast.UnaryOp, ast.BinOp, ast.Subscript,
-    ast.ListComp, ast.GeneratorExp,
+    ast.Constant, ast.Name, ast.Attribute, ast.Lambda, ast.Tuple, ast.List, ast.Dict, ast.UnaryOp, ast.BinOp,
+    ast.Subscript, ast.ListComp, ast.GeneratorExp,
 )  # fmt: skip
+_LIBRARIES = {"torch", "numpy", "math", *sys.stdlib_module_names}
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete, ast.Raise)
 
 
@@ -41,7 +43,9 @@ class _Unused:
 
     def __init__(self, tree: ast.Module) -> None:
         self._read = set(names_loaded(tree))
-        self._shared = {name for node in ast.walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+        self._shared = {
+            name for node in ast.walk(tree) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
+        }
         self._own: set[int] = set()
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
@@ -49,7 +53,7 @@ class _Unused:
 
     def __call__(self, statement: ast.stmt) -> bool:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            statement.names = [one for one in statement.names if _bound_by(one) in self._read]
+            statement.names = [one for one in statement.names if _bound_by(one) in self._read or _acts(statement, one)]
             return not statement.names
         if id(statement) in self._own:
             return False
@@ -59,6 +63,12 @@ class _Unused:
             names = {one.id for one in statement.targets if isinstance(one, ast.Name)}
             return not names & (self._read | self._shared) and _is_pure(statement.value)
         return False
+
+
+def _acts(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
+    """True for modules of the user: importing them may do something that the script needs, such as registering."""
+    name = alias.name if isinstance(statement, ast.Import) else statement.module or ""
+    return name.partition(".")[0] not in _LIBRARIES
 
 
 def _bound_by(alias: ast.alias) -> str:
