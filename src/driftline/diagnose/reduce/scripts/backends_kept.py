@@ -1,4 +1,5 @@
-"""The script's own backends of `torch.compile` stay as they are: a compiler that is changed has another fault."""
+"""The backends of a script: those of its own stay as they are, since a compiler that is changed has another fault; a
+target is written into the script, which then fails without Driftline, too."""
 
 from __future__ import annotations
 
@@ -36,3 +37,28 @@ def backend_texts(tree: ast.Module) -> frozenset[str]:
     """The backends as plain texts."""
     module = plain(copy.deepcopy(ast.Module(backends_of(tree), [])), ())
     return frozenset(map(ast.unparse, module.body))
+
+
+_SAYS_HOW = ("backend", "mode", "options")
+
+
+def on_backend(text: str, backend: str) -> str:
+    """The script with one backend in all of its compilations."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            node.decorator_list = [_called(one) for one in node.decorator_list]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _compiles(node):
+            others = [one for one in node.keywords if one.arg not in _SAYS_HOW]
+            node.keywords = [*others, ast.keyword("backend", ast.Constant(backend))]
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def _called(decorator: ast.expr) -> ast.expr:
+    return ast.Call(decorator, [], []) if ast.unparse(decorator) == "torch.compile" else decorator
+
+
+def _compiles(call: ast.Call) -> bool:
+    name = ast.unparse(call.func)
+    return name == "torch.compile" or any(one.arg in _SAYS_HOW for one in call.keywords) and name.endswith("compile")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Made = ast.AST | list[ast.stmt] | None
@@ -50,17 +50,6 @@ def _listed(made: Made) -> list[ast.stmt]:
     if isinstance(made, list):
         return made
     return [made] if isinstance(made, ast.stmt) else []
-
-
-def groups(count: int) -> Iterator[range]:
-    """All of so many things, then halves, quarters and so on, down to single ones; the last first."""
-    width = count
-    while width:
-        for end in range(count, 0, -width):
-            yield range(max(0, end - width), end)
-        if width == 1:
-            return
-        width = -(-width // 2)
 
 
 def written(tree: ast.Module) -> str | None:

@@ -13,7 +13,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.diagnose.reduce.scripts.asking import ScriptAsker, differing
-from driftline.diagnose.reduce.scripts.backends_kept import backend_texts, backends_of
+from driftline.diagnose.reduce.scripts.backends_kept import backend_texts, backends_of, on_backend
 from driftline.diagnose.reduce.scripts.callables import (
     class_attributes,
     fewer_parameters,
@@ -48,7 +48,7 @@ RUNGS = ("eager", "aot_eager")  # backends that compile faster: where the failur
 PATIENCE = 10.0  # seconds for a run of a candidate, and some times what the script takes
 COARSE = 8  # statements that are left out together, as long as the script has all its functions
 LONGEST_CHAIN = 24  # changes that are made at once
-_RESERVE = 0.1  # of the budget, for the judge at the end
+_RESERVE, _JUDGEMENTS = 0.1, 0.5  # for the judge at the end: of the budget, and of what the first judgement took
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,11 @@ def reduce_script(
     asker.keep = sorts_of(first.differences)
     asker.patience = min(options.timeout, PATIENCE + 4 * max(first.seconds.values()))
     asker.backend = _fastest(asker, script.text, target)
-    search = ScriptSearch(script.text, asker.quick, asker.confirmed, began + seconds * (1 - _RESERVE), listener)
+    start = script.text
+    if target and asker.confirmed(told := on_backend(start, BACKEND_NAMES[target.backend])):
+        start = told
+    for_judge = max(_RESERVE * seconds, _JUDGEMENTS * (time.monotonic() - began))
+    search = ScriptSearch(start, asker.quick, asker.confirmed, began + seconds - for_judge, listener)
     complete = _Course(search, asker).run()
     with contextlib.suppress(KeyboardInterrupt):
         search.settle()
