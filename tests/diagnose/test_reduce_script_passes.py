@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -14,13 +15,16 @@ from driftline.diagnose.reduce.scripts.callables import (
     functions_for_classes,
     variables_for_attributes,
 )
-from driftline.diagnose.reduce.scripts.edits import edited, written
+from driftline.diagnose.reduce.scripts.edits import Edit, edited, written
+from driftline.diagnose.reduce.scripts.expressions import fewer_elements, observed_values, parts, plainer_constants
 from driftline.diagnose.reduce.scripts.inlining import inlined_calls, inlined_variables
 from driftline.diagnose.reduce.scripts.likeness import place_of
 from driftline.diagnose.reduce.scripts.observed import Observed, instrumented, read_observed
+from driftline.diagnose.reduce.scripts.search import ScriptSearch
 from driftline.diagnose.reduce.scripts.size import ScriptSize, code_lines
 from driftline.diagnose.reduce.scripts.statements import deletions, unwrappings
 from driftline.diagnose.reduce.scripts.tidying import tidy
+from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer
 
 Pass = Callable[[ast.Module], Iterable[ast.Module]]
 
@@ -29,10 +33,11 @@ def calls(tree: ast.Module) -> Iterable[ast.Module]:
     return inlined_calls(tree, Observed(functions={"box.get": "Box.get"}))
 
 
+BOX = "class Box:\n    n = 5\n    def get(self, k):\n        return self.n * k\nbox = Box()\nresult = box.get(2)\n"
 SAME_MEANING = [
     (calls, "def f(a, b=2):\n    c = a + b\n    return c * a\nc = 3\nresult = f(c) + c\n"),
     (calls, "def f(a):\n    a += 1\n    return a\na = 4\nresult = (f(a), a)\n"),
-    (calls, "class Box:\n    n = 5\n    def get(self, k):\n        return self.n + k\nbox = Box()\nresult = box.get(2)\n"),
+    (calls, BOX),
     (calls, "def main():\n    global result\n    result = 7\nmain()\n"),
     (inlined_variables, "x = 2\ny = x + 1\nresult = y * x\n"),
     (inlined_variables, "x = 2\nx = x + 1\nresult = x\n"),
@@ -115,3 +120,56 @@ TOLD = [
 @pytest.mark.parametrize("text, told", TOLD)
 def test_target_becomes_the_backend_of_the_script(text: str, told: str) -> None:
     assert on_backend(text, "aot_eager") == told + "\n"
+
+
+def texts(tree: ast.Module, edits: list[Edit]) -> list[str | None]:
+    return [written(edited(tree, [edit])) for edit in edits]
+
+
+def test_expressions_get_smaller_but_not_the_backend() -> None:
+    tree = ast.parse("f = torch.compile(g, backend='inductor')\nx = f([3.5, h(4)], k=True)\n")
+    made = texts(tree, [*parts(tree), *fewer_elements(tree), *plainer_constants(tree, 1)])
+    first, second = ast.unparse(tree).splitlines()
+    assert {f"{first}\nx = f([1, h(4)], k=True)\n", f"{first}\nx = f([3.5, h(4)])\n"} <= {*made}
+    assert f"{first}\nx = f([3.5, 4], k=True)\n" in made and f"{first}\nx = f([h(4)], k=True)\n" in made
+    assert all(text is None or "backend='inductor'" in text or text == f"f = g\n{second}\n" for text in made)
+
+
+def test_observed_numbers_and_tensors_stand_for_what_makes_them() -> None:
+    tree = ast.parse("x = make(n + 1)\nlog(2)\n")
+    seen = Observed(values={"n + 1": "4", "make(n + 1)": "torch.ones(4)", "log(2)": "None"})
+    assert texts(tree, observed_values(tree, seen, tensors=False)) == ["x = make(4)\nlog(2)\n"]
+    assert texts(tree, observed_values(tree, seen, tensors=True)) == ["x = torch.ones(4)\nlog(2)\n"]
+
+
+def search_for(start: str, *, confirmed: bool = True, seconds: float = 60.0) -> ScriptSearch:
+    """Texts with an x fail in the same way, and are confirmed with a y."""
+    return ScriptSearch(
+        start,
+        lambda text: CandidateAnswer.SAME if "x" in text else CandidateAnswer.PASS,
+        lambda text: confirmed or "y" in text,
+        time.monotonic() + seconds,
+    )
+
+
+def test_search_takes_what_is_smaller_and_fails() -> None:
+    search = search_for("x\ny\nz\n")
+    assert search.first(["y\nz\n", "x\ny\nz\nz\n", "x\nz\n", "x\n"], "lines") and search.best == "x\nz\n"
+    assert not search.first(["y\nz\n"], "lines")
+    assert search.known["y\nz\n"] is CandidateAnswer.PASS
+
+
+def test_search_goes_back_to_what_the_judge_confirms() -> None:
+    search = search_for("x\ny\nz\n", confirmed=False)
+    assert search.first(["x\nz\n"], "lines")
+    search.settle()
+    assert search.best == "x\ny\nz\n"
+    assert not search.first(["x\n"], "lines") and search.first(["x\ny\n"], "lines")
+    assert search.confirmed == "x\ny\n"
+
+
+def test_search_without_time_asks_nothing() -> None:
+    search = search_for("x\ny\n", seconds=-1)
+    with pytest.raises(BudgetEnded):
+        search.first(["x\n"], "lines")
+    assert (search.best, search.questions) == ("x\ny\n", 0)

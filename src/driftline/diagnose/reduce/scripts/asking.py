@@ -67,11 +67,16 @@ class ScriptAsker:
             self._judged[text] = self._judge(text)
         return self._judged[text]
 
-    def _judge(self, text: str) -> ScriptResult | None:
+    def first(self, text: str) -> ScriptResult:
+        """What the judge says of the script as it came. Raises `DriftlineError` where it cannot be judged."""
         script = UserScript(self._path, text)
+        eagerly = play_eagerly(script, self._pool, self._options, self._target, lambda stage: None)
+        self._judged[text] = result = judge_script(script, eagerly, self._pool, self._options, self._target)
+        return result
+
+    def _judge(self, text: str) -> ScriptResult | None:
         try:
-            eagerly = play_eagerly(script, self._pool, self._options, self._target, lambda stage: None)
-            return judge_script(script, eagerly, self._pool, self._options, self._target)
+            return self.first(text)
         except (DriftlineError, InternalError):
             return None
 

@@ -61,4 +61,4 @@ def _called(decorator: ast.expr) -> ast.expr:
 
 def _compiles(call: ast.Call) -> bool:
     name = ast.unparse(call.func)
-    return name == "torch.compile" or any(one.arg in _SAYS_HOW for one in call.keywords) and name.endswith("compile")
+    return name == "torch.compile" or (any(one.arg in _SAYS_HOW for one in call.keywords) and name.endswith("compile"))

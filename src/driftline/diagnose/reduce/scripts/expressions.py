@@ -62,7 +62,8 @@ def _parts(node: ast.AST) -> list[ast.expr]:
         case ast.Call(func=function, args=arguments, keywords=keywords):
             inside = [one.value if isinstance(one, ast.Starred) else one for one in arguments]
             owner = [function.value] if isinstance(function, ast.Attribute) and not _is_module(function.value) else []
-            return [*owner, *inside, *(one.value for one in keywords)]
+            said = [] if ast.unparse(function).endswith("compile") else [one.value for one in keywords]
+            return [*owner, *inside, *said]
         case ast.BinOp(left=left, right=right):
             return [left, right]
         case ast.BoolOp(values=values):

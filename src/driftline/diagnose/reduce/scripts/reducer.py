@@ -103,9 +103,9 @@ def reduce_script(
     the smallest so far when the time is over, or the user interrupts."""
     began = time.monotonic()
     asker = ScriptAsker(script.path, pool, options, target, "")
-    first = asker.judged(script.text)
-    if first is None or first.judgement is not Judgement.FAIL:
-        said = f"{first.judgement}: {first.reason}" if first else "the script cannot be judged"
+    first = asker.first(script.text)
+    if first.judgement is not Judgement.FAIL:
+        said = f"{first.judgement}: {first.reason}"
         raise DriftlineError(
             f"{script.name} does not fail on {target or 'its own backend'} ({said}); only what fails can be reduced."
         )

@@ -57,6 +57,8 @@ class _Unused:
             return not statement.names
         if id(statement) in self._own:
             return False
+        if isinstance(statement, ast.Expr):
+            return isinstance(statement.value, (ast.Constant, ast.Name))
         if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
             return statement.name not in self._read
         if isinstance(statement, ast.Assign) and all(isinstance(one, ast.Name) for one in statement.targets):
