@@ -76,12 +76,13 @@ def test_loop_becomes_one_round() -> None:
 
 
 def test_observed_values_functions_and_reached_statements() -> None:
-    text = "def f(a):\n    if a > 5:\n        return 1\n    return a * 2\nx = f(2)\ny = [x, 'k']\n"
+    text = "def f(a):\n    if a > 5:\n        return 1\n    return a * 2\nx = f(2)\ny = [x, 'k']\nz = [f]\n"
     printed: list[str] = []
     code = instrumented(text)
     exec(code, {"print": printed.append, "__name__": "__main__"})
     seen = read_observed(text, "\n".join(printed))
     assert (seen.values["f(2)"], seen.values["[x, 'k']"], seen.functions["f"]) == ("4", "[4, 'k']", "f")
+    assert "[f]" not in seen.values
     nodes = list(ast.walk(ast.parse(text)))
     missed = [ast.unparse(n) for at, n in enumerate(nodes) if isinstance(n, ast.stmt) and at not in seen.reached]
     assert missed == ["return 1"]

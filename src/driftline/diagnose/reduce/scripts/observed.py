@@ -29,7 +29,7 @@ def _driftline_text(value, deep=0):
         return repr(value) if value == value and abs(value) < 1e9 else ""
     if of in (tuple, list, torch.Size) and deep < 3 and len(value) < 9:
         inside = [_driftline_text(one, deep + 1) for one in value]
-        if all(inside):
+        if all(inside) and not any(one.startswith("def ") for one in inside):
             return "[" + ", ".join(inside) + "]" if of is list else "(" + "".join(one + ", " for one in inside) + ")"
     if of is torch.Tensor and value.layout == torch.strided and value.grad_fn is None:
         if value.dtype.is_floating_point:
