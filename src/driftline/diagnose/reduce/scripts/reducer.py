@@ -278,7 +278,8 @@ def _chained(tree: ast.Module, changes: Callable[[ast.Module], Iterable[ast.Modu
 
 def _texts(trees: Iterable[ast.Module]) -> Iterator[str]:
     for tree in trees:
-        tidy(tree)
-        text = written(tree)
-        if text is not None:
-            yield text
+        with contextlib.suppress(AttributeError):  # a node without a part that it must have: no program
+            tidy(tree)
+            text = written(tree)
+            if text is not None:
+                yield text
