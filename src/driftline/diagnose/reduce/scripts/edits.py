@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -59,7 +60,8 @@ def written(tree: ast.Module) -> str | None:
             node.body.append(ast.Pass())  # type: ignore[attr-defined]
     try:
         text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-        compile(text, "script.py", "exec")
+        with warnings.catch_warnings(action="ignore"):  # such as: an int is not callable
+            compile(text, "script.py", "exec")
     except (SyntaxError, ValueError, TypeError, AttributeError, RecursionError):
         return None
     return text

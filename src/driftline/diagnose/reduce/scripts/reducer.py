@@ -32,7 +32,7 @@ from driftline.diagnose.reduce.scripts.expressions import (
     plainer_constants,
 )
 from driftline.diagnose.reduce.scripts.inlining import inlined_calls, inlined_variables
-from driftline.diagnose.reduce.scripts.likeness import DifferenceSort, sorts_of
+from driftline.diagnose.reduce.scripts.likeness import DifferenceSort, sort_of, sorts_of
 from driftline.diagnose.reduce.scripts.observed import Observed, instrumented, read_observed
 from driftline.diagnose.reduce.scripts.search import ScriptSearch, ScriptStep
 from driftline.diagnose.reduce.scripts.size import code_lines
@@ -40,6 +40,7 @@ from driftline.diagnose.reduce.scripts.statements import deletions, members, sho
 from driftline.diagnose.reduce.scripts.tidying import tidy
 from driftline.diagnose.reduce.search import BudgetEnded
 from driftline.execute.pool import Pool, PoolExpired
+from driftline.scenarios.judge import ScriptResult
 from driftline.scenarios.requests import PlayWay
 from driftline.scenarios.runs import BACKEND_NAMES, ScriptOptions
 from driftline.scenarios.script import UserScript
@@ -127,12 +128,17 @@ def reduce_script(
         first.target,
         asker.backend,
         tuple(sorted(asker.keep, key=str)),
-        last.reason if last else first.reason,
+        _kept_sentence(last or first, asker.keep),
         search.questions,
         time.monotonic() - began,
         complete,
         tuple(search.steps),
     )
+
+
+def _kept_sentence(result: ScriptResult, keep: frozenset[DifferenceSort]) -> str:
+    """What the judge says of the difference that had to stay."""
+    return next((one.sentence for one in result.differences if sort_of(one) in keep), result.reason)
 
 
 def _fastest(asker: ScriptAsker, text: str, target: Target | None) -> str:
