@@ -31,6 +31,7 @@ _SLOW = "test_the_command_finds_slow_calls_and_compile_time_that_grows_too_fast"
 _GOES_ON = "tests/campaign/test_hunt.py::test_interrupted_it_says_how_to_go_on"
 _RESUMED = "tests/perf/test_perf_hunt.py::test_a_slow_operator_is_cut_out_of_its_program_and_the_hunt_is_resumed"
 _SWAPPED = "tests/diagnose/test_layers.py::test_swapped_heads_are_localised_to_their_layer"
+_A_SHORTER_SCRIPT = "tests/diagnose/test_reduce_script.py::test_a_class_with_state_becomes_a_few_lines"
 _A_SCRIPT = "tests/scenarios/test_script_command.py::test_the_script_of_the_page_differs_as_it_shows"
 _SERVED = "tests/serve/test_serve_command.py::test_it_prints_an_address_answers_and_stops_its_jobs_at_the_end"
 _DOWNLOADS = NotRun("it downloads releases of a compiler")
@@ -83,7 +84,7 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
         "driftline causes check": _A_CAUSE,
     },
     "docs/how-to/check-a-model.md": {"driftline check": READER},
-    "docs/how-to/check-a-script.md": {"driftline check": _A_SCRIPT},
+    "docs/how-to/check-a-script.md": {"driftline check": _A_SCRIPT, "driftline reduce": _A_SHORTER_SCRIPT},
     "docs/how-to/compare-targets.md": {"driftline check": READER},
     "docs/how-to/diagnose.md": {
         "driftline diagnose": f"{_HERE}test_the_tutorial",
