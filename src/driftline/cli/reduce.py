@@ -10,7 +10,7 @@ import click
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import json_option, print_json
 from driftline.cli.explaining import Explaining, ExplainOptions, explaining_options
-from driftline.cli.reduce_script import ScriptToReduce, reduce_script_file
+from driftline.cli.reduce_script import ScriptToReduce, names_a_script_bug, reduce_script_file
 from driftline.cli.script import is_script
 from driftline.core.errors import DriftlineError
 from driftline.report.progress import ReductionProgress
@@ -34,8 +34,8 @@ def reduce(out: Path | None, folders: tuple[Path, ...], as_json: bool, given: Ex
     """Make a failing program as small as it gets, so that it still fails in the same way.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
-    file.py:name) is checked first and must fail on the target. A script that calls torch.compile itself (repro.py,
-    without a name) is made shorter, on its own backend or on --target.
+    file.py:name) is checked first and must fail on the target. A script that calls torch.compile itself (repro.py
+    without a name, or the bug of a script) is made shorter, on its own backend or on --target.
 
     \b
       driftline reduce onnxruntime-1f3a
@@ -54,7 +54,7 @@ def reduce(out: Path | None, folders: tuple[Path, ...], as_json: bool, given: Ex
     from driftline.report.annotated import causes_of
     from driftline.report.results import SCHEMA
 
-    if is_script(given.subject):
+    if is_script(given.subject) or names_a_script_bug(given.subject, given.store):
         return reduce_script_file(ScriptToReduce.of(given, out, as_json))
     library = library_of(folders)
     if out:

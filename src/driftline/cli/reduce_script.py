@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from driftline.cli.explaining import ExplainOptions
     from driftline.diagnose.reduce.scripts.reducer import ScriptReduction
     from driftline.diagnose.reduce.scripts.search import ScriptStep
+    from driftline.execute.pool import Pool
+    from driftline.scenarios.runs import ScriptOptions
+    from driftline.scenarios.script import UserScript
 
 # The options of `reduce` that a script takes; --trust has done its work when this runs.
 _TAKEN = ("subject", "target", "budget", "seed", "out", "as_json", "store", "trust", "plugins")
@@ -26,7 +29,8 @@ _TAKEN = ("subject", "target", "budget", "seed", "out", "as_json", "store", "tru
 class ScriptToReduce:
     """What was asked of a script on the command line."""
 
-    path: Path
+    subject: str  # FILE.py, FILE.py:NAME, or the name of a bug
+    store: Path  # of the bug
     target: Target | None  # none: the script's own backend
     seconds: float
     seed: int
@@ -45,7 +49,7 @@ class ScriptToReduce:
                     f" makes its own inputs; reduce it without {option.opts[0]}."
                 )
         target = Target.parse(given.target) if given.target else None
-        return ScriptToReduce(Path(given.subject), target, parse_budget(given.budget), given.seed, out, as_json)
+        return ScriptToReduce(given.subject, given.store, target, parse_budget(given.budget), given.seed, out, as_json)
 
 
 def reduce_script_file(asked: ScriptToReduce) -> int:
@@ -54,8 +58,7 @@ def reduce_script_file(asked: ScriptToReduce) -> int:
     from driftline.diagnose.reduce.scripts.reducer import reduce_script
     from driftline.execute.pool import Pool
     from driftline.report.results import SCHEMA
-    from driftline.scenarios.runs import ScriptOptions, require_script_target
-    from driftline.scenarios.script import read_script
+    from driftline.scenarios.target import require_script_target
 
     if asked.target:
         require_script_target(asked.target)
@@ -63,9 +66,8 @@ def reduce_script_file(asked: ScriptToReduce) -> int:
         require_place(asked.out, "short.py")
         if asked.out.suffix != ".py":
             raise DriftlineError(f"--out {asked.out}: what comes out is Python, so name a file that ends in .py.")
-    script = read_script(asked.path)
-    options = ScriptOptions(seed=asked.seed)
-    with Pool() as pool, Ticker(f"Reducing {script.name}") as progress:
+    with Pool() as pool, Ticker(f"Reducing {asked.subject}") as progress:
+        script, options, target = _found(asked, pool)
 
         def tell(step: ScriptStep) -> None:
             progress.show(f"{step.lines} lines, {step.questions} asked")
@@ -73,7 +75,7 @@ def reduce_script_file(asked: ScriptToReduce) -> int:
                 f"{step.seconds:6.1f} s  {step.questions:4} asked  {step.lines} lines  ({step.what})", kept=False
             )
 
-        reduced = reduce_script(script, pool, options, asked.target, seconds=asked.seconds, listener=tell)
+        reduced = reduce_script(script, pool, options, target, seconds=asked.seconds, listener=tell)
     if asked.out:
         _write(reduced, asked.out)
     if asked.as_json:
@@ -81,6 +83,39 @@ def reduce_script_file(asked: ScriptToReduce) -> int:
     else:
         _show(script.name, reduced, asked.out)
     return 1
+
+
+def names_a_script_bug(subject: str, store: Path) -> bool:
+    """True for the name of a bug in the store that a script shows."""
+    from driftline.campaign.explain.failing import is_program
+    from driftline.scenarios.keeping import is_script_bug
+    from driftline.store import Store
+
+    if is_program(subject) or not store.is_dir():
+        return False
+    with Store.open(store) as kept:
+        try:
+            return is_script_bug(kept, kept.bug(subject))
+        except DriftlineError:  # the id of a case, or a name that the command itself refuses
+            return False
+
+
+def _found(asked: ScriptToReduce, pool: Pool) -> tuple[UserScript, ScriptOptions, Target | None]:
+    """The script of a file or of a bug, how it is executed, and the target on which it must fail."""
+    from driftline.scenarios.function import read_program
+    from driftline.scenarios.keeping import options_of, script_of
+    from driftline.scenarios.runs import ScriptOptions
+    from driftline.scenarios.target import AS_IT_STANDS
+    from driftline.store import Store
+
+    if ".py" in asked.subject:
+        return read_program(asked.subject), ScriptOptions(seed=asked.seed), asked.target
+    with Store.open(asked.store) as kept:
+        finding = kept.bug(asked.subject).findings[0]
+        case = kept.load_case(finding.case_id)
+        own = Target.parse(finding.target)
+        target = asked.target or (None if own.backend == AS_IT_STANDS and not own.version else own)
+        return script_of(case, pool), options_of(case), target
 
 
 def _show(name: str, reduced: ScriptReduction, out: Path | None) -> None:

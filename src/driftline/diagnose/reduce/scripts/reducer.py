@@ -42,7 +42,7 @@ from driftline.diagnose.reduce.search import BudgetEnded
 from driftline.execute.pool import Pool, PoolExpired
 from driftline.scenarios.judge import ScriptResult
 from driftline.scenarios.requests import PlayWay
-from driftline.scenarios.runs import BACKEND_NAMES, ScriptOptions
+from driftline.scenarios.target import BACKEND_NAMES, ScriptOptions
 from driftline.scenarios.script import UserScript
 
 RUNGS = ("eager", "aot_eager")  # backends that compile faster: where the failure shows on one, it is searched there
