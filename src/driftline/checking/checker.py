@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -19,8 +19,10 @@ from typing import Any
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
 from driftline.checking.accept import accepted_for, as_accepted
+from driftline.checking.aspects import FIRST_CALL, Aspect, Extent
 from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared, fitting
+from driftline.checking.gradients import GradientCase
 from driftline.checking.kernels import in_place_of, same_failure
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.checking.pace import cheap_first
@@ -92,11 +94,18 @@ class TargetResult:
     failed_runs: tuple[int, int] = (0, 0)  # how often it failed, of how many runs
     internal_error: str = ""
     effect: Effect | None = None  # what it does to the highest scores, where there are any
-    seen_in: SeenIn | None = None  # where a further call of the program fails: the case that shows it
+    seen_in: SeenIn | None = None  # where it fails in a further call, or with gradients: the case that shows it
+    passing: Execution | None = None  # of a row with `seen_in`: the execution of the case that was asked about
     culprit: TargetResult | None = None  # the row of the backend whose kernels are wrong in the same way
+    compared: tuple[Aspect, ...] = ()
 
     def __repr__(self) -> str:
         return f"<TargetResult {self.target}: {repr(self.verdict)[1:-1].removeprefix('Verdict ')}>"
+
+    @property
+    def first_execution(self) -> Execution:
+        """The execution of the case that was asked about, whose samples are those of the check."""
+        return self.passing or self.execution
 
     @property
     def flaky(self) -> bool:
@@ -126,6 +135,7 @@ class CheckOutcome:
     reference: Reference
     results: tuple[TargetResult, ...]
     skipped: tuple[Skipped, ...] = field(default=())
+    other_size: str = ""  # how inputs of another size, with which the program was called, differ from the first ones
 
     def __repr__(self) -> str:
         rows = [f"{row.target} {row.verdict.judgement}" for row in self.results]
@@ -156,21 +166,23 @@ class Checker:
         known_reference: Reference | None = None,
         review: Review = lambda case, result, reference: result,
         *,
-        call_again: bool = False,
+        extent: Extent = FIRST_CALL,
     ) -> CheckOutcome:
-        """Run the case on all its targets. `call_again`: a compiled program that passes must do so when it is called
-        with other inputs too, and once more with the first."""
+        """Run the case on all its targets. `extent`: what is compared of a target that passes beside the first call."""
         reference = known_reference or self.reference(case)
-        repeats = RepeatedCalls(self, case, reference) if call_again else None
+        repeats = RepeatedCalls(self, case, reference, extent.calls)
+        gradients = GradientCase(self, case, extent.calls) if extent.gradient else None
 
         def one(target: Target) -> TargetResult | Skipped:
             progress(target, None)
             result = self._check_target(case, target, reference, repeats)
             if isinstance(result, TargetResult):
+                result = self._with_gradient(gradients, result) if gradients else result
                 seen = result.seen_in or SeenIn(case, reference)
                 result = review(seen.case, result, seen.reference)
                 if result.culprit:
                     result = replace(result, culprit=review(seen.case, result.culprit, seen.reference))
+                result = _as_seen(case, result)
             progress(target, result)
             return result
 
@@ -188,7 +200,8 @@ class Checker:
                     wait(running, timeout=0.1)
                 raise
         results = tuple(r for r in done if isinstance(r, TargetResult))
-        return CheckOutcome(case, reference, results, tuple(r for r in done if isinstance(r, Skipped)))
+        skipped = tuple(r for r in done if isinstance(r, Skipped))
+        return CheckOutcome(case, reference, results, skipped, repeats.other_size)
 
     # -- one target --------------------------------------------------------------------------------------------------
 
@@ -196,7 +209,7 @@ class Checker:
         self, case: Case, target: Target, reference: Reference, repeats: RepeatedCalls | None = None
     ) -> TargetResult | Skipped:
         try:
-            execution = self.execute(case, target, repeats.inputs if repeats else ())
+            execution = self.execute(case, target, repeats.inputs(target) if repeats else ())
             if repeats and execution.outcome in (Outcome.CRASH, Outcome.TIMEOUT, Outcome.OOM):
                 first = self.execute(case, target)
                 crashed = first.outcome is Outcome.OK and execution.outcome is Outcome.CRASH
@@ -207,8 +220,10 @@ class Checker:
             verdict = self.judge(case, target, execution, reference)
             if verdict.judgement is not Judgement.FAIL:
                 passed = TargetResult(target, execution, verdict)
-                again = repeats if verdict.judgement is Judgement.PASS else None
-                return (again and self._called_again(again, target, raw)) or passed
+                if verdict.judgement is not Judgement.PASS:
+                    return passed
+                passed = replace(passed, compared=_first_call(case))
+                return self._called_again(repeats, passed, raw) if repeats else passed
             if verdict.kind is Kind.BIAS and case.program.inputs and not self._drifts_elsewhere(case, target):
                 told = "on these inputs the errors drift, on fresh ones they do not: chance cannot be ruled out"
                 return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
@@ -230,14 +245,36 @@ class Checker:
             execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem="internal error")
             return TargetResult(target, execution, verdict, internal_error=str(error))
 
-    def _called_again(self, repeats: RepeatedCalls, target: Target, execution: Execution) -> TargetResult | None:
-        """The failure of a further call, examined like any other in the case that has this call as a sample."""
-        seen = repeats.failing(target, execution)
-        result = self._check_target(seen.case, target, seen.reference) if seen else None
-        if not isinstance(result, TargetResult) or result.verdict.judgement is not Judgement.FAIL:
-            return None
-        told = f"when it is called again: {result.verdict.reason}"
-        return replace(result, verdict=replace(result.verdict, reason=told), seen_in=seen)
+    def _called_again(self, repeats: RepeatedCalls, passed: TargetResult, execution: Execution) -> TargetResult:
+        """The row of a target that passed, with what further calls came to: a failure is examined like any other, in
+        the case that has this call as a sample."""
+        looked = repeats.look(passed.target, execution)
+        for seen in looked.suspects:
+            result = self._check_target(seen.case, passed.target, seen.reference)
+            if isinstance(result, TargetResult) and result.verdict.judgement is Judgement.FAIL:
+                compared = (*passed.compared, *looked.compared, seen.aspect)
+                return replace(result, seen_in=seen, passing=passed.execution, compared=compared)
+        return replace(passed, compared=(*passed.compared, *looked.compared))
+
+    def _with_gradient(self, gradients: GradientCase, row: TargetResult) -> TargetResult:
+        """The row of a target that passed, with its gradient judged too. One that cannot be judged changes nothing."""
+        found = gradients.of(row.target) if row.verdict.judgement is Judgement.PASS else None
+        if not found:
+            return row
+        seen, repeats = found
+        result = self._check_target(seen.case, row.target, seen.reference, repeats)
+        if not isinstance(result, TargetResult) or result.internal_error:
+            return row
+        if result.verdict.judgement is Judgement.FAIL:
+            inner = result.seen_in
+            words = f"{seen.words}, {inner.words}" if inner else seen.words
+            compared = tuple(dict.fromkeys((*row.compared, *_of_gradient(result.compared))))
+            found_in = replace(inner or seen, words=words)
+            return replace(result, seen_in=found_in, passing=row.execution, compared=compared)
+        if result.verdict.judgement is not Judgement.PASS:
+            return row
+        execution = replace(row.execution, durations=_added(row.execution.durations, result.execution.durations))
+        return replace(row, execution=execution, compared=(*row.compared, *_of_gradient(result.compared)))
 
     def judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict:
         """Is what a target did what the program means? Arithmetic that the person accepts counts only where the target
@@ -639,6 +676,34 @@ def _explains(other: Verdict, first: Verdict) -> bool:
     and no much smaller flaw, which does not excuse a compiler that is much further off."""
     same = other.kind is first.kind and other.evidence.output == first.evidence.output
     return same and other.evidence.size * SAME_SIZE >= first.evidence.size
+
+
+def _of_gradient(compared: Collection[Aspect]) -> list[Aspect]:
+    """What a run with gradients adds to what was compared without."""
+    more = [Aspect.GRADIENT_OF_OTHER_VALUES] if Aspect.OTHER_VALUES in compared else []
+    return [Aspect.GRADIENT, *more]
+
+
+def _first_call(case: Case) -> tuple[Aspect, ...]:
+    """What is compared of the first call."""
+    return (Aspect.OUTPUTS, *([Aspect.GRADIENT] if case.options.grad else []))
+
+
+def _as_seen(case: Case, row: TargetResult) -> TargetResult:
+    """The row with what was compared, and with a reason that says in which case it fails, where that is not the one
+    that was asked about."""
+    judged = row.verdict.judgement in (Judgement.PASS, Judgement.FAIL, Judgement.REDUCED)
+    if judged and not row.compared and row.execution.outcome is Outcome.OK:
+        row = replace(row, compared=_first_call(case))
+    if not row.seen_in or row.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
+        return row
+    told = f"{row.seen_in.words}: {row.verdict.reason}"
+    return replace(row, verdict=replace(row.verdict, reason=told))
+
+
+def _added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by stage, of two runs together."""
+    return {stage: one.get(stage, 0.0) + other.get(stage, 0.0) for stage in {**one, **other}}
 
 
 def _rejected(target: Target, stage: Stage, reason: str) -> Execution:

@@ -46,6 +46,7 @@ class LoadedProgram:
         (),
     )  # outputs that do not depend on them; all of them
     notes: tuple[str, ...] = ()  # what a reader of the results must know
+    trained: bool = False  # the program asks for gradients: see `programs/trained.py`
 
     @property
     def runs(self) -> Program:
@@ -226,7 +227,13 @@ def _described_program(
     if program.operators:
         known = replace(known, size=len(program.operators))
     return LoadedProgram(
-        program, example, known, without=described.without, judgeable=described.judgeable, notes=described.notes
+        program,
+        example,
+        known,
+        without=described.without,
+        judgeable=described.judgeable,
+        notes=described.notes,
+        trained=described.trained,
     )
 
 
