@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -35,7 +35,7 @@ from driftline.checking.reference_sources import (
     reference_sources,
 )
 from driftline.checking.refusals import Refusals, plain_form
-from driftline.checking.repeated import RepeatedCalls, SeenIn
+from driftline.checking.repeated import NO_FURTHER_INPUTS, FurtherInputs, RepeatedCalls, SeenIn
 from driftline.checking.room import jobs_for
 from driftline.checking.shadow_cache import ShadowCache
 from driftline.checking.unwritten import as_unwritten, follows_memory
@@ -209,7 +209,7 @@ class Checker:
         self, case: Case, target: Target, reference: Reference, repeats: RepeatedCalls | None = None
     ) -> TargetResult | Skipped:
         try:
-            execution = self.execute(case, target, repeats.inputs(target) if repeats else ())
+            execution = self.execute(case, target, repeats.inputs(target) if repeats else NO_FURTHER_INPUTS)
             if repeats and execution.outcome in (Outcome.CRASH, Outcome.TIMEOUT, Outcome.OOM):
                 first = self.execute(case, target)
                 crashed = first.outcome is Outcome.OK and execution.outcome is Outcome.CRASH
@@ -465,7 +465,7 @@ class Checker:
         self,
         case: Case,
         target: Target,
-        repeats: Sequence[Inputs] = (),
+        repeats: FurtherInputs = NO_FURTHER_INPUTS,
         *,
         fresh: bool = False,
         anew: bool = False,
@@ -476,7 +476,8 @@ class Checker:
         process that has run nothing else; `anew`: there, and without code that the compiler keeps on disk; `fill`: what
         every byte of new memory holds while the program runs."""
         if case.deployed:
-            repeats = as_run(replace(case, samples=tuple(repeats)), case.deployed).samples
+            same_size = as_run(replace(case, samples=repeats.same_size), case.deployed).samples
+            repeats = FurtherInputs(same_size)
             case = as_run(case, case.deployed)
         execution = self._execute(case, target, repeats, fresh=fresh or anew, anew=anew, fill=fill)
         by_converter = execution.converter and execution.stage is Stage.CONVERT
@@ -491,7 +492,7 @@ class Checker:
         self,
         case: Case,
         target: Target,
-        repeats: Sequence[Inputs] = (),
+        repeats: FurtherInputs = NO_FURTHER_INPUTS,
         *,
         fresh: bool = False,
         anew: bool = False,
@@ -509,12 +510,15 @@ class Checker:
             captured = self._conversions.shared_capture(case, target)
         worker = worker_for_target(backend, target, case.options.plugins)
         with self._written(case, program) as files:
-            further = tuple(files.folder / f"repeat{index}" for index in range(len(repeats)))
-            for path, sample in zip(further, repeats, strict=True):
+            further = tuple(files.folder / f"repeat{index}" for index in range(len(repeats.same_size)))
+            for path, sample in zip(further, repeats.same_size, strict=True):
                 save_tensors(path, sample.arrays)
+            resized = files.folder / "resized" if repeats.resized else None
+            if resized and repeats.resized:
+                save_tensors(resized, repeats.resized.arrays)
             threads = STRESS_THREADS if case.options.stress else 1
             told = backend.told(target.told)
-            request = RunRequest(files, target.backend, told, captured, further, threads, anew, fill)
+            request = RunRequest(files, target.backend, told, captured, further, resized, threads, anew, fill)
             report = self._run(worker, RUN, request, case, fresh=fresh)
             if report.answer and report.answer.internal_error:
                 raise InternalError(f"{target}: {report.answer.internal_error}")

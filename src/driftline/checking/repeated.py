@@ -62,6 +62,18 @@ class _Call:
 
 
 @dataclass(frozen=True)
+class FurtherInputs:
+    """The inputs of further calls: those of the size of the first, and those of another size, with which a program that
+    takes long to compile is not called."""
+
+    same_size: tuple[Inputs, ...] = ()
+    resized: Inputs | None = None
+
+
+NO_FURTHER_INPUTS = FurtherInputs()
+
+
+@dataclass(frozen=True)
 class Looked:
     """What the further calls of one target came to."""
 
@@ -87,13 +99,13 @@ class RepeatedCalls:
         if self._can:
             self._other = _other(checker, case)
 
-    def inputs(self, target: Target) -> tuple[Inputs, ...]:
+    def inputs(self, target: Target) -> FurtherInputs:
         """The inputs of the further calls of a target, in their order."""
         if not self._can:
-            return ()
+            return NO_FURTHER_INPUTS
         other = [self._other] if self._other else []
         resized = self._with_other_size(target)
-        return (*other, self._case.samples[0], *([resized.inputs] if resized else []))
+        return FurtherInputs((*other, self._case.samples[0]), resized.inputs if resized else None)
 
     @property
     def other_size(self) -> str:
@@ -104,15 +116,15 @@ class RepeatedCalls:
         """Judge the further calls of a target."""
         if not self._can or execution.outcome is not Outcome.OK or self._keeps_state(target):
             return Looked()
-        made, wanted = len(execution.repeated), len(self.inputs(target))
+        made, given = len(execution.repeated), self.inputs(target)
         if execution.repeat_failure:  # of the call after those that were made; of any, where the process ended
             failed = list(self._calls(target))[made:]
             return Looked(suspects=tuple(self._cases(failed)))
-        if made != wanted:
+        if made < len(given.same_size):
             return Looked()
         told = [
             (call, self._judged(target, execution, call, outputs))
-            for call, outputs in zip(self._calls(target), execution.repeated, strict=True)
+            for call, outputs in zip(self._calls(target), execution.repeated, strict=False)
         ]
         return Looked(
             tuple(call.aspect for call, judgement in told if judgement is Judgement.PASS),
