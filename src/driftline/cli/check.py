@@ -197,6 +197,11 @@ def check(**given: Any) -> int:
       driftline check bert.onnx --dim seq=16/33 --inputs random --samples 4
       driftline check net.py:make --shape x=2x8/3x8
 
+    \b
+    A target that agrees is called again with other values and another batch size, and its gradient is compared where
+    the program asks for one. The outputs of one call alone:
+      driftline check net.py:make --calls 1 --no-grad
+
     Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it. A target
     that agrees only if it may compute less precisely (accumulate in float16, say) is reduced-precision, not a failure;
     --accept says that it is good enough, and driftline.toml remembers it (docs/how-to/accept-reduced-precision.md).
