@@ -198,8 +198,7 @@ def check(**given: Any) -> int:
       driftline check net.py:make --shape x=2x8/3x8
 
     \b
-    A target that agrees is called again with other values and another batch size, and its gradient is compared where
-    the program asks for one. The outputs of one call alone:
+    A target that agrees is called again, and its gradient is compared where the program asks for one. One call alone:
       driftline check net.py:make --calls 1 --no-grad
 
     Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it. A target
