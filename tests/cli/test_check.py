@@ -179,17 +179,17 @@ def test_a_row_says_what_was_compared(folder: Path, capfd: pytest.CaptureFixture
     (folder / "trained.py").write_text(TRAINED)
     command = ["check", "trained.py:program", "--targets", "aot_eager", "--json"]
     assert run([*command, "--calls", "1", "--no-grad"]) == 0
-    (row,) = answer(capfd)["results"]
+    (row,) = answer(capfd)["results"]  # type: ignore[misc]
     assert row["compared"] == ["outputs"]
     assert run([*command, "--calls", "2"]) == 0
-    (row,) = answer(capfd)["results"]
+    (row,) = answer(capfd)["results"]  # type: ignore[misc]
     plain = ["outputs", "other values", "first values again"]
     assert row["compared"] == [*plain, "gradient", "gradient of other values"]
     assert run([*command, "--no-grad"]) == 0
-    (row,) = answer(capfd)["results"]
+    (row,) = answer(capfd)["results"]  # type: ignore[misc]
     assert row["compared"] == [*plain, "other size"]
     assert run([*command, "--grad", "--calls", "1"]) == 0
-    (row,) = answer(capfd)["results"]
+    (row,) = answer(capfd)["results"]  # type: ignore[misc]
     assert row["compared"] == ["outputs", "gradient"]
 
 
