@@ -143,6 +143,7 @@ class CheckRun:
             keep_reduced=asked.keep_reduced,
             library=self.library,
             listener=self.listener,
+            extent=asked.extent,
         )
         result = self._with_notes(result, unfit, without)
         return with_matrices(self.store, result, all_targets=asked.pairwise, families=families)

@@ -164,3 +164,35 @@ def test_killed_in_the_middle_nothing_is_left_running(folder: Path) -> None:
     assert not alive and len(gone) == len(family)
     with Store.open(folder / ".driftline") as store:
         assert store.bugs() == []
+
+
+TRAINED = """
+import torch
+
+
+def program():
+    return torch.sin, (torch.tensor([[3.0, 1.0], [2.0, 0.5]], requires_grad=True),)
+"""
+
+
+def test_a_row_says_what_was_compared(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "trained.py").write_text(TRAINED)
+    command = ["check", "trained.py:program", "--targets", "aot_eager", "--json"]
+    assert run([*command, "--calls", "1", "--no-grad"]) == 0
+    (row,) = answer(capfd)["results"]  # type: ignore[misc]
+    assert row["compared"] == ["outputs"]
+    assert run([*command, "--calls", "2"]) == 0
+    (row,) = answer(capfd)["results"]  # type: ignore[misc]
+    plain = ["outputs", "other values", "first values again"]
+    assert row["compared"] == [*plain, "gradient", "gradient of other values"]
+    assert run([*command, "--no-grad"]) == 0
+    (row,) = answer(capfd)["results"]  # type: ignore[misc]
+    assert row["compared"] == [*plain, "other size"]
+    assert run([*command, "--grad", "--calls", "1"]) == 0
+    (row,) = answer(capfd)["results"]  # type: ignore[misc]
+    assert row["compared"] == ["outputs", "gradient"]
+
+
+def test_a_number_of_calls_that_there_is_not_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "relu_clip.onnx", "--calls", "4"]) == 2
+    assert "--calls" in capfd.readouterr().err

@@ -143,7 +143,7 @@ def test_a_further_call_is_told_apart_too() -> None:
         backend: Any = SimpleNamespace(threads=False)
         program: Any = SimpleNamespace(grad=False, reseed=lambda: None)
         calls = FurtherCalls(({"x": np.ones(1)},))
-        return calls.make(backend, lambda arrays: work(), program, [{}], [], lambda arrays, index: "", {})
+        return calls.make(backend, lambda arrays: work(), program, [{}], [], lambda arrays, index: "", {}, 0.0)
 
     assert called_again(COMPILERS["what a backend reports"]).failure.message == "it failed"
     with pytest.raises(NameError):

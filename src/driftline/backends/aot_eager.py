@@ -15,6 +15,7 @@ class AotEager(TorchBackend):
     name = "aot_eager"
     preset = "all"
     devices = ("cpu", "cuda")
+    recompiles = True
     batch = 60
     not_hunted = "aot_eager_decomp does the same and more"
 
@@ -28,6 +29,7 @@ class AotEager(TorchBackend):
 class AotEagerDecomp(TorchBackend):
     name = "aot_eager_decomp"
     devices = ("cpu", "cuda")
+    recompiles = True
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         return dynamo_script_calls("aot_eager_decomp_partition", framework)

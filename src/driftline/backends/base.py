@@ -142,6 +142,7 @@ class Backend:
     renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
     threads: ClassVar[bool] = False  # several threads may call one compiled program at the same time
     sizes: ClassVar[bool] = True  # a compiled program runs at other sizes of its inputs, where it has open ones
+    recompiles: ClassVar[bool] = False  # when a compiled program is called with inputs of another size
     keeps_code: ClassVar[bool] = False  # on disk, for later processes
     kernels: ClassVar[str] = ""  # the backend whose kernels compute what this one does not compile
     captures: ClassVar[bool] = False  # starts from the graph of torch.export, which such targets can share

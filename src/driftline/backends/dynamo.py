@@ -49,6 +49,7 @@ _MEMBERS = {
 class DynamoBackend(TorchBackend):
     preset = "all"
     rungs = ("eager", "aot_eager")
+    recompiles = True
     not_hunted = "backends that register themselves for torch.compile are hunted when they are named"
     tracker = Tracker()  # each has its own, which an entry point does not tell
 

@@ -47,6 +47,7 @@ class Inductor(TorchBackend):
     name = "inductor"
     start_seconds = 7.3
     keeps_code = True
+    recompiles = True
     family = "inductor"
     threads = True
     devices = ("cpu", "cuda")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -19,8 +19,10 @@ from typing import Any
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
 from driftline.checking.accept import accepted_for, as_accepted
+from driftline.checking.aspects import FIRST_CALL, Aspect, Extent
 from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared, fitting
+from driftline.checking.gradients import GradientCase
 from driftline.checking.kernels import in_place_of, same_failure
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.checking.pace import cheap_first
@@ -33,7 +35,7 @@ from driftline.checking.reference_sources import (
     reference_sources,
 )
 from driftline.checking.refusals import Refusals, plain_form
-from driftline.checking.repeated import RepeatedCalls, SeenIn
+from driftline.checking.repeated import NO_FURTHER_INPUTS, FurtherInputs, RepeatedCalls, SeenIn
 from driftline.checking.room import jobs_for
 from driftline.checking.shadow_cache import ShadowCache
 from driftline.checking.unwritten import as_unwritten, follows_memory
@@ -93,11 +95,18 @@ class TargetResult:
     failed_runs: tuple[int, int] = (0, 0)  # how often it failed, of how many runs
     internal_error: str = ""
     effect: Effect | None = None  # what it does to the highest scores, where there are any
-    seen_in: SeenIn | None = None  # where a further call of the program fails: the case that shows it
+    seen_in: SeenIn | None = None  # where it fails in a further call, or with gradients: the case that shows it
+    passing: Execution | None = None  # of a row with `seen_in`: the execution of the case that was asked about
     culprit: TargetResult | None = None  # the row of the backend whose kernels are wrong in the same way
+    compared: tuple[Aspect, ...] = ()
 
     def __repr__(self) -> str:
         return f"<TargetResult {self.target}: {repr(self.verdict)[1:-1].removeprefix('Verdict ')}>"
+
+    @property
+    def first_execution(self) -> Execution:
+        """The execution of the case that was asked about, whose samples are those of the check."""
+        return self.passing or self.execution
 
     @property
     def flaky(self) -> bool:
@@ -127,6 +136,7 @@ class CheckOutcome:
     reference: Reference
     results: tuple[TargetResult, ...]
     skipped: tuple[Skipped, ...] = field(default=())
+    other_size: str = ""  # how inputs of another size, with which the program was called, differ from the first ones
 
     def __repr__(self) -> str:
         rows = [f"{row.target} {row.verdict.judgement}" for row in self.results]
@@ -157,21 +167,23 @@ class Checker:
         known_reference: Reference | None = None,
         review: Review = lambda case, result, reference: result,
         *,
-        call_again: bool = False,
+        extent: Extent = FIRST_CALL,
     ) -> CheckOutcome:
-        """Run the case on all its targets. `call_again`: a compiled program that passes must do so when it is called
-        with other inputs too, and once more with the first."""
+        """Run the case on all its targets. `extent`: what is compared of a target that passes beside the first call."""
         reference = known_reference or self.reference(case)
-        repeats = RepeatedCalls(self, case, reference) if call_again else None
+        repeats = RepeatedCalls(self, case, reference, extent.calls)
+        gradients = GradientCase(self, case, extent.calls) if extent.gradient else None
 
         def one(target: Target) -> TargetResult | Skipped:
             progress(target, None)
             result = self._check_target(case, target, reference, repeats)
             if isinstance(result, TargetResult):
+                result = self._with_gradient(gradients, result) if gradients else result
                 seen = result.seen_in or SeenIn(case, reference)
                 result = review(seen.case, result, seen.reference)
                 if result.culprit:
                     result = replace(result, culprit=review(seen.case, result.culprit, seen.reference))
+                result = _as_seen(case, result)
             progress(target, result)
             return result
 
@@ -189,7 +201,8 @@ class Checker:
                     wait(running, timeout=0.1)
                 raise
         results = tuple(r for r in done if isinstance(r, TargetResult))
-        return CheckOutcome(case, reference, results, tuple(r for r in done if isinstance(r, Skipped)))
+        skipped = tuple(r for r in done if isinstance(r, Skipped))
+        return CheckOutcome(case, reference, results, skipped, repeats.other_size)
 
     # -- one target --------------------------------------------------------------------------------------------------
 
@@ -197,7 +210,7 @@ class Checker:
         self, case: Case, target: Target, reference: Reference, repeats: RepeatedCalls | None = None
     ) -> TargetResult | Skipped:
         try:
-            execution = self.execute(case, target, repeats.inputs if repeats else ())
+            execution = self.execute(case, target, repeats.inputs(target) if repeats else NO_FURTHER_INPUTS)
             if repeats and execution.outcome in (Outcome.CRASH, Outcome.TIMEOUT, Outcome.OOM):
                 first = self.execute(case, target)
                 crashed = first.outcome is Outcome.OK and execution.outcome is Outcome.CRASH
@@ -208,8 +221,10 @@ class Checker:
             verdict = self.judge(case, target, execution, reference)
             if verdict.judgement is not Judgement.FAIL:
                 passed = TargetResult(target, execution, verdict)
-                again = repeats if verdict.judgement is Judgement.PASS else None
-                return (again and self._called_again(again, target, raw)) or passed
+                if verdict.judgement is not Judgement.PASS:
+                    return passed
+                passed = replace(passed, compared=_first_call(case))
+                return self._called_again(repeats, passed, raw) if repeats else passed
             if needs_patience(verdict, raw):
                 longer = self.execute(replace(case, options=patient(case.options)), target)
                 if longer.outcome is not Outcome.TIMEOUT:
@@ -236,14 +251,36 @@ class Checker:
             execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem="internal error")
             return TargetResult(target, execution, verdict, internal_error=str(error))
 
-    def _called_again(self, repeats: RepeatedCalls, target: Target, execution: Execution) -> TargetResult | None:
-        """The failure of a further call, examined like any other in the case that has this call as a sample."""
-        seen = repeats.failing(target, execution)
-        result = self._check_target(seen.case, target, seen.reference) if seen else None
-        if not isinstance(result, TargetResult) or result.verdict.judgement is not Judgement.FAIL:
-            return None
-        told = f"when it is called again: {result.verdict.reason}"
-        return replace(result, verdict=replace(result.verdict, reason=told), seen_in=seen)
+    def _called_again(self, repeats: RepeatedCalls, passed: TargetResult, execution: Execution) -> TargetResult:
+        """The row of a target that passed, with what further calls came to: a failure is examined like any other, in
+        the case that has this call as a sample."""
+        looked = repeats.look(passed.target, execution)
+        for seen in looked.suspects:
+            result = self._check_target(seen.case, passed.target, seen.reference)
+            if isinstance(result, TargetResult) and result.verdict.judgement is Judgement.FAIL:
+                compared = (*passed.compared, *looked.compared, seen.aspect)
+                return replace(result, seen_in=seen, passing=passed.execution, compared=compared)
+        return replace(passed, compared=(*passed.compared, *looked.compared))
+
+    def _with_gradient(self, gradients: GradientCase, row: TargetResult) -> TargetResult:
+        """The row of a target that passed, with its gradient judged too. One that cannot be judged changes nothing."""
+        found = gradients.of(row.target) if row.verdict.judgement is Judgement.PASS else None
+        if not found:
+            return row
+        seen, repeats = found
+        result = self._check_target(seen.case, row.target, seen.reference, repeats)
+        if not isinstance(result, TargetResult) or result.internal_error:
+            return row
+        if result.verdict.judgement is Judgement.FAIL:
+            inner = result.seen_in
+            words = f"{seen.words}, {inner.words}" if inner else seen.words
+            compared = tuple(dict.fromkeys((*row.compared, *_of_gradient(result.compared))))
+            found_in = replace(inner or seen, words=words)
+            return replace(result, seen_in=found_in, passing=row.execution, compared=compared)
+        if result.verdict.judgement is not Judgement.PASS:
+            return row
+        execution = replace(row.execution, durations=_added(row.execution.durations, result.execution.durations))
+        return replace(row, execution=execution, compared=(*row.compared, *_of_gradient(result.compared)))
 
     def judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict:
         """Is what a target did what the program means? Arithmetic that the person accepts counts only where the target
@@ -434,7 +471,7 @@ class Checker:
         self,
         case: Case,
         target: Target,
-        repeats: Sequence[Inputs] = (),
+        repeats: FurtherInputs = NO_FURTHER_INPUTS,
         *,
         fresh: bool = False,
         anew: bool = False,
@@ -445,7 +482,8 @@ class Checker:
         process that has run nothing else; `anew`: there, and without code that the compiler keeps on disk; `fill`: what
         every byte of new memory holds while the program runs."""
         if case.deployed:
-            repeats = as_run(replace(case, samples=tuple(repeats)), case.deployed).samples
+            same_size = as_run(replace(case, samples=repeats.same_size), case.deployed).samples
+            repeats = FurtherInputs(same_size)
             case = as_run(case, case.deployed)
         execution = self._execute(case, target, repeats, fresh=fresh or anew, anew=anew, fill=fill)
         by_converter = execution.converter and execution.stage is Stage.CONVERT
@@ -460,7 +498,7 @@ class Checker:
         self,
         case: Case,
         target: Target,
-        repeats: Sequence[Inputs] = (),
+        repeats: FurtherInputs = NO_FURTHER_INPUTS,
         *,
         fresh: bool = False,
         anew: bool = False,
@@ -478,12 +516,15 @@ class Checker:
             captured = self._conversions.shared_capture(case, target)
         worker = worker_for_target(backend, target, case.options.plugins)
         with self._written(case, program) as files:
-            further = tuple(files.folder / f"repeat{index}" for index in range(len(repeats)))
-            for path, sample in zip(further, repeats, strict=True):
+            further = tuple(files.folder / f"repeat{index}" for index in range(len(repeats.same_size)))
+            for path, sample in zip(further, repeats.same_size, strict=True):
                 save_tensors(path, sample.arrays)
+            resized = files.folder / "resized" if repeats.resized else None
+            if resized and repeats.resized:
+                save_tensors(resized, repeats.resized.arrays)
             threads = STRESS_THREADS if case.options.stress else 1
             told = backend.told(target.told)
-            request = RunRequest(files, target.backend, told, captured, further, threads, anew, fill)
+            request = RunRequest(files, target.backend, told, captured, further, resized, threads, anew, fill)
             report = self._run(worker, RUN, request, case, fresh=fresh)
             if report.answer and report.answer.internal_error:
                 raise InternalError(f"{target}: {report.answer.internal_error}")
@@ -645,6 +686,34 @@ def _explains(other: Verdict, first: Verdict) -> bool:
     and no much smaller flaw, which does not excuse a compiler that is much further off."""
     same = other.kind is first.kind and other.evidence.output == first.evidence.output
     return same and other.evidence.size * SAME_SIZE >= first.evidence.size
+
+
+def _of_gradient(compared: Collection[Aspect]) -> list[Aspect]:
+    """What a run with gradients adds to what was compared without."""
+    more = [Aspect.GRADIENT_OF_OTHER_VALUES] if Aspect.OTHER_VALUES in compared else []
+    return [Aspect.GRADIENT, *more]
+
+
+def _first_call(case: Case) -> tuple[Aspect, ...]:
+    """What is compared of the first call."""
+    return (Aspect.OUTPUTS, *([Aspect.GRADIENT] if case.options.grad else []))
+
+
+def _as_seen(case: Case, row: TargetResult) -> TargetResult:
+    """The row with what was compared, and with a reason that says in which case it fails, where that is not the one
+    that was asked about."""
+    judged = row.verdict.judgement in (Judgement.PASS, Judgement.FAIL, Judgement.REDUCED)
+    if judged and not row.compared and row.execution.outcome is Outcome.OK:
+        row = replace(row, compared=_first_call(case))
+    if not row.seen_in or row.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
+        return row
+    told = f"{row.seen_in.words}: {row.verdict.reason}"
+    return replace(row, verdict=replace(row.verdict, reason=told))
+
+
+def _added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by stage, of two runs together."""
+    return {stage: one.get(stage, 0.0) + other.get(stage, 0.0) for stage in {**one, **other}}
 
 
 def _rejected(target: Target, stage: Stage, reason: str) -> Execution:

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,6 +18,7 @@ from driftline.execute.pool import Pool
 from driftline.inputs.sizes import Sizes
 from driftline.programs.archive_scan import trusting
 from driftline.programs.live import LiveProgram
+from driftline.programs.trained import asks_for_gradients
 
 
 @runtime_checkable
@@ -36,11 +38,13 @@ def open_live(program: Any, example: Any, pool: Pool, options: CheckOptions, siz
         if type(program).__module__.startswith("onnx"):
             path = Path(folder) / "model.onnx"
             path.write_bytes(program.SerializeToString())
+            trained = False
         else:
             path = Path(folder) / "model.pt2"
             _export(program, example, path, sizes)
+            trained = asks_for_gradients(LiveProgram.bind("torch", program, example))
         with trusting():  # what is in the file is the caller's own
-            return open_program(str(path), pool, options)
+            return replace(open_program(str(path), pool, options), trained=trained)
 
 
 def _export(model: Any, example: Any, path: Path, sizes: Sizes) -> None:

@@ -46,6 +46,7 @@ class LoadedProgram:
         (),
     )  # outputs that do not depend on them; all of them
     notes: tuple[str, ...] = ()  # what a reader of the results must know
+    trained: bool = False  # the program asks for gradients: see `programs/trained.py`
 
     @property
     def runs(self) -> Program:
@@ -85,9 +86,11 @@ def open_program(text: str, pool: Pool, options: CheckOptions, sizes: Sizes = NO
 
 def _open_model(name: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
     """A model of the corpus: a file of two lines that builds it, in whichever worker needs it."""
-    find(name).require_packages()
+    entry = find(name)
+    entry.require_packages()
     bundle = SourceBundle("model.py", "program", {"model.py": source_text(name)})
-    return open_source(bundle, pool, options, name=f"{MODEL}{name}")
+    opened = open_source(bundle, pool, options, name=f"{MODEL}{name}")
+    return replace(opened, trained=opened.trained or entry.grad)
 
 
 def _factories(path: Path) -> list[str]:
@@ -226,7 +229,13 @@ def _described_program(
     if program.operators:
         known = replace(known, size=len(program.operators))
     return LoadedProgram(
-        program, example, known, without=described.without, judgeable=described.judgeable, notes=described.notes
+        program,
+        example,
+        known,
+        without=described.without,
+        judgeable=described.judgeable,
+        notes=described.notes,
+        trained=described.trained,
     )
 
 

@@ -107,7 +107,8 @@ def pairwise(outcome: CheckOutcome, only: Sequence[Target] | None = None, title:
 
 
 def _has_results(row: TargetResult) -> bool:
-    return row.execution.outcome is Outcome.OK and bool(row.execution.outputs) and not row.execution.problem
+    execution = row.first_execution
+    return execution.outcome is Outcome.OK and bool(execution.outputs) and not execution.problem
 
 
 def _why_missing(row: TargetResult) -> str:
@@ -116,13 +117,13 @@ def _why_missing(row: TargetResult) -> str:
 
 def _member(row: TargetResult, expected: Sequence[Arrays]) -> _WithResults:
     """A target's results under the reference's names, where it has others for them."""
-    samples = list(row.execution.outputs)
+    samples = list(row.first_execution.outputs)
     for at, native in enumerate(expected[: len(samples)]):
         plain = [name for name in native if not name.startswith(_OFTEN_MISSING)]
         if not set(samples[at]) & set(plain) and len(samples[at]) == len(plain):
             samples[at] = dict(zip(plain, samples[at].values(), strict=True))
-    wrong = row.verdict.judgement in _JUDGED_WRONG
-    return _WithResults(str(row.target), tuple(samples), row.verdict.agrees, wrong)
+    wrong = row.verdict.judgement in _JUDGED_WRONG and not row.passing
+    return _WithResults(str(row.target), tuple(samples), row.verdict.agrees or row.passing is not None, wrong)
 
 
 def _distance(one: _WithResults, other: _WithResults) -> PairDistance:

@@ -1,17 +1,20 @@
-"""Further calls of a compiled program, judged: with other inputs, and once more with the first.
+"""Further calls of a compiled program, judged: with other values, once more with the first ones, and with inputs of
+another size where the compiler compiles again for these.
 
-What a single call cannot show: a buffer that still holds the result of the call before, an input that was taken for a
-constant. Where a further call fails, the case that shows it has these calls as its samples.
+What a single call cannot show: a buffer that still holds the result of the call before, an input or a size that was
+taken for a constant. Where a further call fails, the case that shows the failure has these calls as its samples; or the
+inputs of that call alone, where the program is wrong on them without a call before.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from driftline.backends import BACKENDS
+from driftline.checking.aspects import MOST_CALLS, Aspect
 from driftline.checking.deployed import fitting
 from driftline.checking.reference_sources import is_big
 from driftline.core.case import Case, Inputs
@@ -21,18 +24,26 @@ from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Judgement, Verdict
 from driftline.inputs.other import other_inputs
+from driftline.inputs.resized import one_more_row
 from driftline.oracle.judge import Reference
+
+# Of a larger torch program, what it means on further inputs takes too long.
+MOST_WEIGHTS = 64 << 20  # bytes
+_MOST_ELEMENTS = 1 << 20  # of all inputs
 
 
 @dataclass(frozen=True)
 class SeenIn:
-    """A case with what it means, where it is not the one that was asked about."""
+    """A case with its reference, where a failure was not seen in the case that was asked about; `words` say how the
+    two differ, and stand in front of the reason of the failure."""
 
     case: Case
     reference: Reference
+    words: str = ""
+    aspect: Aspect = Aspect.OUTPUTS  # what is compared there
 
 
-class _Judges(Protocol):
+class Judges(Protocol):
     """What is asked of a `Checker`."""
 
     def reference(self, case: Case) -> Reference: ...
@@ -40,99 +51,212 @@ class _Judges(Protocol):
     def judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict: ...
 
 
+@dataclass(frozen=True)
+class _Call:
+    """One further call, and what the program means on its inputs."""
+
+    aspect: Aspect
+    inputs: Inputs
+    meaning: Reference
+    words: str = ""  # how its inputs differ from the first ones
+
+
+@dataclass(frozen=True)
+class FurtherInputs:
+    """The inputs of further calls: those of the size of the first, and those of another size, with which a program that
+    takes long to compile is not called."""
+
+    same_size: tuple[Inputs, ...] = ()
+    resized: Inputs | None = None
+
+
+NO_FURTHER_INPUTS = FurtherInputs()
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What the further calls of one target came to."""
+
+    compared: tuple[Aspect, ...] = ()
+    suspects: tuple[SeenIn, ...] = ()  # cases that may show a failure, in the order in which to examine them
+
+
 class RepeatedCalls:
     """The further calls of one check: their inputs, the same for all targets, and what the program means on them, which
-    is found out when the first target asks."""
+    is found out when the first target asks. `calls` is that of `Extent`."""
 
-    def __init__(self, checker: _Judges, case: Case, reference: Reference) -> None:
+    def __init__(self, checker: Judges, case: Case, reference: Reference, calls: int) -> None:
         self._checker = checker
         self._case = case
         self._reference = reference
         self._lock = threading.Lock()
-        self._other_reference: Reference | None = None
-        self._stateless: bool | None = None  # found out when a further call seems to fail
-        self._other = _other(checker, case) if _can_be_called_again(case, reference) else None
-        self.inputs: tuple[Inputs, ...] = ()  # of the further calls, in their order
-        if _can_be_called_again(case, reference) and case.samples[0].arrays:
-            self.inputs = (*([self._other] if self._other else []), case.samples[0])
+        self._stateless: dict[bool, bool] = {}  # by whether the size changes; found out when a further call fails
+        self._meaning_of_other: Reference | None = None
+        self._resized: _Call | None = None
+        self._tried_sizes = calls < MOST_CALLS or not _takes_other_sizes(case)
+        self._other: Inputs | None = None
+        self._can = calls > 1 and _can_be_called_again(case, reference) and bool(case.samples[0].arrays)
+        if self._can:
+            self._other = _other(checker, case)
 
-    def failing(self, target: Target, execution: Execution) -> SeenIn | None:
-        """The case that shows what is wrong with the further calls, if anything seems to be."""
-        if not self.inputs or execution.outcome is not Outcome.OK or self._keeps_state(target):
-            return None
-        if execution.repeat_failure:
-            return self._whole_case()
-        if len(execution.repeated) != len(self.inputs):
-            return None
-        last = execution.repeated[-1]
-        if not _same(last, execution.outputs[0]) and self._fails(target, execution, last, self._case, self._reference):
-            return self._whole_case()
+    def inputs(self, target: Target) -> FurtherInputs:
+        """The inputs of the further calls of a target, in their order."""
+        if not self._can:
+            return NO_FURTHER_INPUTS
+        other = [self._other] if self._other else []
+        resized = self._with_other_size(target)
+        return FurtherInputs((*other, self._case.samples[0]), resized.inputs if resized else None)
+
+    @property
+    def other_size(self) -> str:
+        """How the inputs of another size differ from the first ones; empty where there are none."""
+        return self._resized.words if self._resized else ""
+
+    def look(self, target: Target, execution: Execution) -> Looked:
+        """Judge the further calls of a target."""
+        if not self._can or execution.outcome is not Outcome.OK or self._keeps_state(target):
+            return Looked()
+        made, given = len(execution.repeated), self.inputs(target)
+        if execution.repeat_failure:  # of the call after those that were made; of any, where the process ended
+            failed = list(self._calls(target))[made:]
+            return Looked(suspects=tuple(self._cases(failed)))
+        if made < len(given.same_size):
+            return Looked()
+        told = [
+            (call, self._judged(target, execution, call, outputs))
+            for call, outputs in zip(self._calls(target), execution.repeated, strict=False)
+        ]
+        return Looked(
+            tuple(call.aspect for call, judgement in told if judgement is Judgement.PASS),
+            tuple(self._cases([call for call, judgement in told if judgement is Judgement.FAIL])),
+        )
+
+    def _calls(self, target: Target) -> Iterator[_Call]:
+        """The calls whose inputs a target was given, in the same order."""
         if self._other:
-            meant = self._meaning_of_other()
-            case = replace(self._case, samples=(self._other,))
-            if _is_known(meant) and self._fails(target, execution, execution.repeated[0], case, meant):
-                return self._whole_case()
-        return None
+            yield _Call(Aspect.OTHER_VALUES, self._other, self._other_meaning(self._other))
+        yield _Call(Aspect.FIRST_VALUES, self._case.samples[0], self._reference)
+        resized = self._with_other_size(target)
+        if resized:
+            yield resized
 
-    def _fails(self, target: Target, execution: Execution, outputs: Arrays, case: Case, reference: Reference) -> bool:
-        one = replace(case, samples=case.samples[:1])
-        meant = replace(reference, samples=reference.samples[:1])
-        verdict = self._checker.judge(one, target, replace(execution, outputs=(outputs,)), meant)
-        return verdict.judgement is Judgement.FAIL
+    def _judged(self, target: Target, execution: Execution, call: _Call, outputs: Arrays) -> Judgement:
+        if call.aspect is Aspect.FIRST_VALUES and _same(outputs, execution.outputs[0]):
+            return Judgement.PASS
+        if not is_known(call.meaning):
+            return Judgement.INCONCLUSIVE
+        one = replace(self._case, samples=(call.inputs,))
+        meant = replace(call.meaning, samples=call.meaning.samples[:1])
+        return self._checker.judge(one, target, replace(execution, outputs=(outputs,)), meant).judgement
 
     def _keeps_state(self, target: Target) -> bool:
         """Compilers that do not call the user's code do not put back what a program changed either."""
         changes = any(name.startswith("mutated:") for sample in self._reference.samples for name in sample.native)
         return changes and not BACKENDS.get(target.backend).mutates
 
-    def _meaning_of_other(self) -> Reference:
+    def _other_meaning(self, other: Inputs) -> Reference:
         with self._lock:
-            if self._other_reference is None:
-                assert self._other
-                self._other_reference = self._checker.reference(replace(self._case, samples=(self._other,)))
-            return self._other_reference
+            if self._meaning_of_other is None:
+                self._meaning_of_other = self._checker.reference(replace(self._case, samples=(other,)))
+            return self._meaning_of_other
 
-    def _whole_case(self) -> SeenIn | None:
-        """All calls as samples. Where the program does not take the other inputs, without them. `None` if the program
-        keeps state in Python from one call to the next, which nothing resets: there the calls differ by themselves."""
-        first, meant = self._case.samples, self._reference.samples
-        between: tuple[Inputs, ...] = ()
-        if self._other and _is_known(found := self._meaning_of_other()):
-            between, meant = (self._other,), (*meant, *found.samples)
+    def _with_other_size(self, target: Target) -> _Call | None:
+        """The call with inputs of another size, for compilers that compile again for these, if the program takes any:
+        whether its unoptimised run raises is tried once."""
+        if not self._can or not BACKENDS.get(target.backend).recompiles:
+            return None
+        with self._lock:
+            if not self._tried_sizes:
+                self._tried_sizes = True
+                self._resized = next(self._taken_sizes(), None)
+            return self._resized
+
+    def _taken_sizes(self) -> Iterator[_Call]:
+        first = self._case.samples[0]
+        for arrays, words in one_more_row(first.arrays):
+            inputs = Inputs(arrays, f"{first.origin}, {words}")
+            meaning = self._checker.reference(replace(self._case, samples=(inputs,)))
+            if is_known(meaning):
+                yield _Call(Aspect.OTHER_SIZE, inputs, meaning, words)
+
+    # -- the cases that show a failure -------------------------------------------------------------------------------
+
+    def _cases(self, failing: list[_Call]) -> Iterator[SeenIn]:
+        """For each call that fails: its inputs alone, which is the simpler case, and then after the first call."""
+        together = False
+        for call in failing:
+            if call.aspect is not Aspect.FIRST_VALUES and is_known(call.meaning):
+                words = f"with {call.words or call.aspect}"
+                yield SeenIn(replace(self._case, samples=(call.inputs,)), call.meaning, words, call.aspect)
+            if call.aspect is Aspect.OTHER_SIZE:
+                yield from self._at_both_sizes(call)
+            elif not together:
+                together = True
+                yield from self._one_after_the_other()
+
+    def _one_after_the_other(self) -> Iterator[SeenIn]:
+        """All calls of one size as samples. Where the program does not take the other values, without them."""
+        first = self._case.samples
+        between: list[tuple[Inputs, Reference]] = []
+        if self._other and is_known(found := self._other_meaning(self._other)):
+            between = [(self._other, found)]
         repeated = replace(first[0], origin=f"{first[0].origin}, once more")
+        yield from self._after_another([*between, (repeated, self._reference)])
+
+    def _at_both_sizes(self, call: _Call) -> Iterator[SeenIn]:
+        yield from self._after_another([(call.inputs, call.meaning)], call.words)
+
+    def _after_another(self, calls: list[tuple[Inputs, Reference]], size: str = "") -> Iterator[SeenIn]:
+        """The case whose samples are the first ones and these. There is none if the program keeps state in Python from
+        one call to the next, which nothing resets: there the calls differ by themselves."""
         program = self._case.program
         program = replace(program, circumstances=(*program.circumstances, AFTER_ANOTHER_CALL))
-        case = replace(self._case, program=program, samples=(*first, *between, repeated))
-        reference = replace(self._reference, samples=(*meant, self._reference.samples[0]))
-        if case.program.framework != "onnx" and not self._means_the_same(case, reference):
-            return None
-        return SeenIn(case, reference)
+        samples = (*self._case.samples, *(inputs for inputs, _ in calls))
+        meant = (*self._reference.samples, *(meaning.samples[0] for _, meaning in calls))
+        case = replace(self._case, program=program, samples=samples)
+        reference = replace(self._reference, samples=meant)
+        if case.program.framework == "onnx" or self._means_the_same(case, reference, bool(size)):
+            words = "when it is called again" + (f" with {size}" if size else "")
+            yield SeenIn(case, reference, words, Aspect.OTHER_SIZE if size else Aspect.OTHER_VALUES)
 
-    def _means_the_same(self, case: Case, reference: Reference) -> bool:
+    def _means_the_same(self, case: Case, reference: Reference, resized: bool) -> bool:
         """Does the program itself, called so often, return what it returned before?"""
         with self._lock:
-            if self._stateless is None:
+            if resized not in self._stateless:
                 again = self._checker.reference(case)
-                self._stateless = len(again.samples) == len(reference.samples) and all(
+                self._stateless[resized] = len(again.samples) == len(reference.samples) and all(
                     _same(one.native, other.native) for one, other in zip(again.samples, reference.samples, strict=True)
                 )
-            return self._stateless
+            return self._stateless[resized]
 
 
 def _can_be_called_again(case: Case, reference: Reference) -> bool:
     """Calls at several sizes are several programs to some compilers."""
     shapes = {tuple(array.shape for array in sample.arrays.values()) for sample in case.samples}
-    return _is_known(reference) and len(shapes) == 1
+    return is_known(reference) and len(shapes) == 1
 
 
-def _is_known(reference: Reference) -> bool:
+def _takes_other_sizes(case: Case) -> bool:
+    """May the program be tried with inputs of another size? Several samples say what to call it with."""
+    return len(case.samples) == 1 and case.deployed is None and not _takes_long(case)
+
+
+def is_known(reference: Reference) -> bool:
+    """True if the program has a result on each sample."""
     return bool(reference.samples) and not reference.problem and not any(s.failure for s in reference.samples)
 
 
-def _other(checker: _Judges, case: Case) -> Inputs | None:
-    """Inputs for a call between. Several samples are several inputs already, and of a big model the meaning of one is
-    dear enough."""
-    if len(case.samples) > 1 or is_big(case):
+def _takes_long(case: Case) -> bool:
+    """Does it take too long to find out what the program means on further inputs?"""
+    if case.program.framework != "torch":
+        return is_big(case)
+    elements = sum(array.size for sample in case.samples for array in sample.arrays.values())
+    return case.program.weights > MOST_WEIGHTS or elements > _MOST_ELEMENTS
+
+
+def _other(checker: Judges, case: Case) -> Inputs | None:
+    """Inputs for a call between. Several samples are several inputs already."""
+    if len(case.samples) > 1 or _takes_long(case):
         return None
     given = case.samples[0].arrays
     arrays = other_inputs(case.program.inputs, given, case.options.seed, checker.parameters(case))

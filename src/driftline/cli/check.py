@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from driftline.workbench import Workbench
 
 # Options that are settings of the check by the same name.
-_SAME = ("inputs", "samples", "grad", "seed", "memory", "signed_zero", "oracle", "stress", "pairwise")
+_SAME = ("inputs", "samples", "grad", "calls", "seed", "memory", "signed_zero", "oracle", "stress", "pairwise")
 
 
 class _WithPresets(click.Command):
@@ -109,7 +109,20 @@ class _WithPresets(click.Command):
     metavar="FILE.html",
     help="For --layers, --pairwise and --across: also write the view as a page.",
 )
-@click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
+@click.option(
+    "--grad/--no-grad",
+    default=None,
+    help="Compare gradients too (torch targets).  [default: after the outputs, where an example input requires a"
+    " gradient, or a module in training mode has a parameter that does]",
+)
+@click.option(
+    "--calls",
+    type=click.IntRange(1, 3),
+    default=3,
+    show_default=True,
+    help="Calls of each compiled program that are compared: 1, the first; 2, also with other values; 3, also with"
+    " another batch size, where the program takes one and the compiler compiles again for it.",
+)
 @click.option("--signed-zero", is_flag=True, help="Also tell -0.0 from 0.0.")
 @click.option("--stress", is_flag=True, help="Also call compiled programs from several threads, where they allow it.")
 @click.option(
@@ -183,6 +196,10 @@ def check(**given: Any) -> int:
       driftline check bert.onnx --dim batch=2,seq=128
       driftline check bert.onnx --dim seq=16/33 --inputs random --samples 4
       driftline check net.py:make --shape x=2x8/3x8
+
+    \b
+    A target that agrees is called again, and its gradient is compared where the program asks for one. One call alone:
+      driftline check net.py:make --calls 1 --no-grad
 
     Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it. A target
     that agrees only if it may compute less precisely (accumulate in float16, say) is reduced-precision, not a failure;

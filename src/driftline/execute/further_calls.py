@@ -22,6 +22,8 @@ from driftline.programs.opened import OpenedProgram
 Keep = Callable[[Arrays, int], str]  # puts the outputs for a sample away, and says where
 
 MOST_SECONDS = 10.0  # a program for which the further calls would take longer is called once
+# Processor seconds: a program that takes longer to compile is not compiled again for inputs of another size.
+MOST_COMPILING = 6.0
 ROUNDS = 8  # calls of each thread
 
 
@@ -36,9 +38,10 @@ class Repeated:
 @dataclass(frozen=True)
 class FurtherCalls:
     """The inputs of further calls, how many threads call the program at the same time in the end, and what every byte
-    of new memory holds during each call."""
+    of new memory holds during each call. `resized` are the inputs of a last call, of another size."""
 
     inputs: tuple[Arrays, ...] = ()
+    resized: Arrays | None = None
     threads: int = 1
     fill: int = USUAL
 
@@ -51,17 +54,21 @@ class FurtherCalls:
         outputs: list[str],
         keep: Keep,
         durations: Mapping[str, float],
+        compiling: float,
     ) -> Repeated:
         """Call it. What threads get for a sample takes the place of its outputs where that differs; what they raise
-        is raised here."""
+        is raised here. `compiling`: the processor seconds that compiling took."""
         each = durations.get(Stage.RUN.lower(), 0.0) / len(samples)
         threads = self.threads if backend.threads and not program.grad else 1
         if threads > 1 and each * threads * ROUNDS <= MOST_SECONDS:
             for index, differing in _differing(compiled, program, samples, threads):
                 outputs[index] = keep(differing, index)
         places: list[str] = []
-        if each * len(self.inputs) <= MOST_SECONDS:
-            for index, arrays in enumerate(self.inputs, len(samples)):
+        inputs = self.inputs
+        if self.resized is not None and compiling <= MOST_COMPILING:
+            inputs = (*inputs, self.resized)
+        if each * len(inputs) <= MOST_SECONDS:
+            for index, arrays in enumerate(inputs, len(samples)):
                 program.reseed()
                 try:
                     returned = compiled(_copied(arrays))

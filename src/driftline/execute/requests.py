@@ -91,6 +91,7 @@ class RunRequest:
     options: Mapping[str, str]
     captured: str = ""  # the file of the program as `torch.export` sees it, where targets share that
     repeats: tuple[Path, ...] = ()  # inputs of further calls of the compiled program, after all samples
+    resized: Path | None = None  # inputs of a last call, of another size, unless compiling takes long
     threads: int = 1  # how many threads call it at the same time in the end; 1: none do
     anew: bool = False  # without the code that the compiler keeps on disk
     fill: int = USUAL  # what every byte of new memory holds while the program runs

@@ -6,6 +6,7 @@ A task turns everything a compiler does into a value (`execute/requests.py`). Te
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import time
 import traceback
@@ -107,7 +108,9 @@ def run(request: RunRequest, context: Context) -> Ran:
         save_tensors(path, arrays)
         return str(path)
 
-    further = FurtherCalls(tuple(load_tensors(path) for path in request.repeats), request.threads, request.fill)
+    resized = load_tensors(request.resized) if request.resized else None
+    repeats = tuple(load_tensors(path) for path in request.repeats)
+    further = FurtherCalls(repeats, resized, request.threads, request.fill)
     version = backend.version()
     return replace(_run(backend, request.options, program, samples, keep, stage, further), version=version)
 
@@ -128,7 +131,9 @@ def _run(
         program.open_axes = {}
     try:
         stage.enter(Stage.COMPILE)
+        began = _processor_seconds()
         compiled = in_filled_memory(backend.compile(program, options), further.fill)
+        compiling = _processor_seconds() - began
         stage.enter(Stage.RUN)
         for index, arrays in enumerate(samples):
             if anew and _shapes(arrays) != _shapes(program.example):
@@ -139,10 +144,9 @@ def _run(
             program.reseed()
             outputs.append(keep(compiled(arrays), index))
         durations = stage.finish()
-        several_sizes = anew or program.open_axes
-        repeated = (
-            Repeated() if several_sizes else further.make(backend, compiled, program, samples, outputs, keep, durations)
-        )
+        repeated = Repeated()
+        if not (anew or program.open_axes):  # samples of several sizes
+            repeated = further.make(backend, compiled, program, samples, outputs, keep, durations, compiling)
         done = Ran(outcome, stage.current, tuple(outputs), durations)
         return replace(done, repeated=repeated.outputs, repeat_failure=repeated.failure)
     except MemoryError:
@@ -158,6 +162,11 @@ def _run(
             return replace(ended, internal_error=traceback.format_exc())
         outcome, failure = _classify(backend, error), Failure.of(error)
     return Ran(outcome, stage.current, tuple(outputs), stage.finish(), failure, problem)
+
+
+def _processor_seconds() -> float:
+    """Of this process and the children it waited for, such as a C++ compiler."""
+    return sum(os.times()[:4])
 
 
 def _shapes(arrays: Arrays) -> list[tuple[int, ...]]:

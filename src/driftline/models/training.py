@@ -1,7 +1,7 @@
 """The loss of a batch: what a step of training differentiates.
 
-Checked with gradients (`driftline check model:bert-train --grad`), the gradient of every weight is a result too, and
-is judged like any other on the compilers that compute gradients.
+Checked (`driftline check model:bert-train`), the gradient of every weight is a result too, and is judged like any other
+on the compilers that compute gradients.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ class Described:
     known: Known = NOTHING_KNOWN
     state: str = ""  # digest of weights, example inputs and data files
     weights: int = 0  # bytes
+    trained: bool = False  # the program asks for gradients: see `programs/trained.py`
     siblings: Mapping[str, str] = field(default_factory=dict)  # files that a source program imports, with their text
     onnx: Path | None = None  # an ONNX file that takes the place of the given one
     archive: Path | None = None  # a torch.export archive that does

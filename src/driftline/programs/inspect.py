@@ -24,6 +24,7 @@ from driftline.programs.operators import operators_of_archive
 from driftline.programs.source import imported_siblings, live_from_source
 from driftline.programs.state import recording_opened_files, state_digest, state_size
 from driftline.programs.torchscript_file import write_archive
+from driftline.programs.trained import asks_for_gradients, has_differentiated_input
 
 _DENSE = "torch.strided"
 
@@ -61,7 +62,7 @@ def _inspect_source(request: InspectRequest) -> Described:
     if live.framework == "torch":
         from driftline.programs.torch_ranges import known_of_module
 
-        described = replace(described, known=known_of_module(live))
+        described = replace(described, known=known_of_module(live), trained=asks_for_gradients(live))
     siblings = imported_siblings(bundle, request.origin) if request.origin else {}
     return replace(described, weights=state_size(live), siblings=siblings)
 
@@ -110,7 +111,7 @@ def _inspect_archive(request: InspectRequest) -> Described:
         ) from error
     from driftline.programs.torch_ranges import known_of_archive
 
-    described = _described(request, "torch", live.example_arrays())
+    described = replace(_described(request, "torch", live.example_arrays()), trained=has_differentiated_input(live))
     return replace(described, known=known_of_archive(exported, live), operators=operators_of_archive(exported))
 
 

@@ -62,6 +62,7 @@ def check_json(result: CheckResult, baseline: Compared | None = None, library: L
         "disagreements": [one.to_json() for one in result.disagreements],
         "store": str(result.store),
         "compared": result.compared,
+        "other_size": result.outcome.other_size,
         **({"baseline": baseline.to_json()} if baseline else {}),
     }
 
@@ -75,6 +76,7 @@ def _row(row: TargetResult, bug: Bug | None, known: bool) -> dict[str, Any]:
         "verdict": str(row.verdict.judgement),
         "kind": str(row.verdict.kind) if row.verdict.kind else None,
         "reason": row.verdict.reason,
+        "compared": [str(aspect) for aspect in row.compared],
         "taken_by": summary["taken_by"],
         "evidence": row.verdict.evidence.to_json(),
         "blame": row.blame or None,

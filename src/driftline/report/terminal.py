@@ -23,6 +23,7 @@ from driftline.core.text import first_line
 from driftline.core.verdict import Judgement
 from driftline.report.annotated import causes_of, is_accepted, words_of
 from driftline.report.baseline import Compared
+from driftline.report.compared import compared_words
 from driftline.report.evidence_text import evidence_lines
 from driftline.report.explained import StepResults, explained_so_far
 from driftline.report.mismatch import describe_tensor
@@ -86,7 +87,7 @@ def show_check(
     for skipped in result.outcome.skipped:
         table.add(str(skipped.target), "", "[dim]skipped[/]", "", f"[dim]{escape(skipped.reason)}[/]")
     table.print(out)
-    for sentence in result.notes:
+    for sentence in filter(None, (compared_words(result.outcome), *result.notes)):
         out.print(f"[dim]{escape(sentence)}[/]", soft_wrap=True)
     for target, bug in result.bugs.items():
         row = next(r for r in result.results if r.target == target)

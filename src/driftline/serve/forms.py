@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from starlette.datastructures import FormData, UploadFile
 
 from driftline.campaign.check.session import require_target
+from driftline.checking.aspects import MOST_CALLS
 from driftline.core.errors import DriftlineError
 from driftline.core.private import open_private
 from driftline.core.quoting import identifier, is_identifier, one_line
@@ -24,6 +25,7 @@ from driftline.serve.settings import ServeSettings
 Filled = tuple[JobOrder, Callable[[Path], None]]  # what is asked, and what puts the program into the folder of the job
 LONGEST = 24 * 3600.0  # seconds of a budget
 MOST_SEED = 2**31 - 1
+_GRADIENTS = {"yes": True, "no": False}  # others: where the program asks for them
 _PYTHON, _MODEL = "program.py", ".onnx"
 
 
@@ -93,7 +95,8 @@ def _check(form: FormData, settings: ServeSettings) -> Filled:
         samples=_whole(form, "samples", 1, 1000, usual=1),
         seed=_whole(form, "seed", 0, MOST_SEED),
         jobs=_cores(form, settings),
-        grad=bool(_text(form, "grad")),
+        grad=_GRADIENTS.get(_text(form, "grad")),
+        calls=_whole(form, "calls", 1, MOST_CALLS, usual=MOST_CALLS),
         accept=settings.accept,
     )
     return order, fill

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from driftline.checking.aspects import MOST_CALLS
 from driftline.core.quoting import one_line, shell
 from driftline.report.words import duration
 
@@ -83,7 +84,8 @@ class CheckOrder:
     samples: int = 1
     seed: int = 0
     jobs: int = 1
-    grad: bool = False
+    grad: bool | None = None
+    calls: int = MOST_CALLS
     accept: tuple[str, ...] = ()
 
     def title(self) -> str:
@@ -98,7 +100,8 @@ class CheckOrder:
         words += ["--seed", str(self.seed), "--jobs", str(self.jobs)]
         words += ["--targets", self.targets] if self.targets else []
         words += [word for one in self.accept for word in ("--accept", one)]
-        return [*words, *(["--grad"] if self.grad else [])]
+        words += ["--calls", str(self.calls)] if self.calls != MOST_CALLS else []
+        return [*words, *([] if self.grad is None else ["--grad" if self.grad else "--no-grad"])]
 
 
 JobOrder = HuntOrder | AuditOrder | DiagnosisOrder | CheckOrder

@@ -104,6 +104,7 @@ def _check(order: CheckOrder, bench: Workbench, folder: Path, heard: ProgressWri
         samples=order.samples,
         seed=order.seed,
         grad=order.grad,
+        calls=order.calls,
         accept=order.accept,
         listener=heard,
     )

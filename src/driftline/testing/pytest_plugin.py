@@ -164,7 +164,7 @@ class Checking:
         drawn = _is_drawn(program)
         if drawn:
             self._fail_again(program)
-            settings = {"grad": program.grad, **settings}
+            settings = {"grad": program.grad, "calls": 2, **settings}  # a drawn program is small, and soon drawn again
         settings = {
             "targets": self._targets(),
             "store": config.getoption("--driftline-store"),

@@ -15,6 +15,7 @@ from driftline.campaign.explain.bisection import ReleaseWish, bisect_failing, ke
 from driftline.campaign.explain.exporting import subject_of
 from driftline.campaign.explain.failing import Failing, find_failing
 from driftline.campaign.explain.reduction import reduce_failing
+from driftline.checking.aspects import Extent
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_program
 from driftline.core.case import CheckOptions
@@ -100,7 +101,9 @@ def _find(tour: Tour) -> Shown:
         targets = [Target.parse(name) for name in (case.target, *there)]
         options = CheckOptions()
         opened = open_program(f"{path}:program", tour.checker.pool, options)
-        result = check_program(tour.checker, tour.store, opened, targets=targets, options=options)
+        result = check_program(
+            tour.checker, tour.store, opened, targets=targets, options=options, extent=Extent(calls=2)
+        )
         bug = result.bugs.get(targets[0])
         if bug is None:
             tried.append(f"{case.target} is right on {case.file} here")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from driftline.checking.checker import Checker
+from driftline.checking.repeated import SeenIn
 from driftline.checking.result import CheckResult
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
@@ -33,14 +34,8 @@ def look_inside(
     """A view of every target that ran, as docs/json.md describes it."""
     bodies = []
     for row in result.results:
-        view = look_at(
-            checker,
-            result.outcome.case,
-            row,
-            result.outcome.reference,
-            taps=taps,
-            listener=says(listener, str(row.target)),
-        )
+        seen = row.seen_in or SeenIn(result.outcome.case, result.outcome.reference)
+        view = look_at(checker, seen.case, row, seen.reference, taps=taps, listener=says(listener, str(row.target)))
         body = view.to_json()
         bodies.append(body)
         bug = result.bugs.get(row.target)

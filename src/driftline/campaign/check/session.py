@@ -18,6 +18,7 @@ from driftline.campaign.check.solving import symbolic_samples
 from driftline.campaign.check.specials import NO_SPECIALS, with_specials
 from driftline.campaign.check.target_settings import with_needed_settings
 from driftline.causes import Library, builtin
+from driftline.checking.aspects import USUAL, Extent
 from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetResult
 from driftline.checking.compile_times import slow_compilations
 from driftline.checking.deployed import fitting
@@ -255,9 +256,11 @@ def check_program(
     keep_reduced: bool = False,
     library: Library | None = None,
     listener: Listener = ignore,
+    extent: Extent = USUAL,
 ) -> CheckResult:
     """Check one program on many targets and keep what fails; `keep_reduced`: also what agrees in less precision.
-    `lifted`: check a half-precision program in float32, too; by default where that is affordable."""
+    `lifted`: check a half-precision program in float32, too; by default where that is affordable. `extent`: what is
+    compared beside the first call; the gradient only of a program that asks for it."""
     chosen, skipped = choose_targets(opened.runs, targets)
     require_settings(checker.pool, chosen, options.plugins)
     listener(CheckStarted(tuple(chosen)))
@@ -269,7 +272,8 @@ def check_program(
         else:
             listener(TargetDone(target, row))
 
-    outcome = checker.check(case, progress, reference, partial(reviewed, checker), call_again=True)
+    extent = replace(extent, gradient=extent.gradient and opened.trained)
+    outcome = checker.check(case, progress, reference, partial(reviewed, checker), extent=extent)
     outcome = without_broken(checker, outcome)
     note_durations(case.program, ((r.target, sum(_spent(r))) for r in outcome.results))
     CheckLog(store).keep(

@@ -10,6 +10,7 @@ from typing import TypedDict
 from driftline.campaign.check.across import check_way
 from driftline.campaign.check.session import check_strategy
 from driftline.checking.accept import parse_accept
+from driftline.checking.aspects import MOST_CALLS, Extent
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target, parse_targets
@@ -28,7 +29,8 @@ class CheckKeywords(TypedDict, total=False):
     samples: int
     dims: Dims | None
     shapes: Shapes | None
-    grad: bool
+    grad: bool | None
+    calls: int
     seed: int
     timeout: float
     memory: int
@@ -54,7 +56,8 @@ class CheckSettings:
     samples: int = 1
     dims: Dims | None = None  # sizes of the dimensions that the program leaves open, by name
     shapes: Shapes | None = None  # shapes of inputs, by name
-    grad: bool = False  # compare gradients too
+    grad: bool | None = None  # compare gradients too; None: after the outputs, where the program asks for gradients
+    calls: int = MOST_CALLS  # 1: the first call alone; 2: also with other values; 3: also with inputs of another size
     seed: int = 0
     timeout: float = 300.0  # seconds for one target
     memory: int = 8  # GiB for one target
@@ -77,6 +80,8 @@ class CheckSettings:
         parse_accept(self.accept, "accept")
         if self.across:
             check_way(self.across)
+        if not 1 <= self.calls <= MOST_CALLS:
+            raise DriftlineError(f"calls={self.calls}: give a number from 1 to {MOST_CALLS}.")
         if self.lift and self.reference:
             raise DriftlineError("--lift makes another program, in float32; it cannot be used with --reference.")
         _ = self.sizes, self.wanted
@@ -93,10 +98,15 @@ class CheckSettings:
             return None
         return list(dict.fromkeys(target for text in self.targets for target in parse_targets(text)))
 
+    @property
+    def extent(self) -> Extent:
+        """What is compared beside the first call."""
+        return Extent(self.calls, gradient=self.grad is None)
+
     def options(self, plugins: tuple[str, ...]) -> CheckOptions:
         """The part of the settings that is stored with a case."""
         return CheckOptions(
-            grad=self.grad,
+            grad=bool(self.grad),
             seed=self.seed,
             timeout=self.timeout,
             memory_limit=self.memory << 30,

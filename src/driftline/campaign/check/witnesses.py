@@ -15,6 +15,7 @@ from driftline.causes import Cause, Library, mismatch
 from driftline.causes.examined import ExaminedCause, State
 from driftline.causes.match import is_before
 from driftline.causes.sighting import machine_name
+from driftline.checking.aspects import FIRST_CALL, Extent
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_source
 from driftline.checking.precision import reviewed
@@ -119,11 +120,11 @@ def run_program(
     opened = open_source(SourceBundle(file, "program", files), checker.pool, options, name=name)
     case = Case(opened.program, (Inputs(opened.example, "example"),), (target,), options)
     # Only a cause of less precise arithmetic asks which arithmetic explains a row; the others judge strictly.
-    again = cause.later_call
+    extent = Extent(calls=2) if cause.later_call else FIRST_CALL
     if cause.policies:
-        outcome = checker.check(case, review=partial(reviewed, checker), call_again=again)
+        outcome = checker.check(case, review=partial(reviewed, checker), extent=extent)
     else:
-        outcome = checker.check(case, call_again=again)
+        outcome = checker.check(case, extent=extent)
     if not outcome.results:
         raise DriftlineError(f"{target}: {outcome.skipped[0].reason}")
     (result,) = outcome.results

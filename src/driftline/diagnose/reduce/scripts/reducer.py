@@ -42,8 +42,9 @@ from driftline.diagnose.reduce.search import BudgetEnded
 from driftline.execute.pool import Pool, PoolExpired
 from driftline.scenarios.judge import ScriptResult
 from driftline.scenarios.requests import PlayWay
-from driftline.scenarios.target import BACKEND_NAMES, ScriptOptions
+from driftline.scenarios.runs import ScriptOptions
 from driftline.scenarios.script import UserScript
+from driftline.scenarios.target import BACKEND_NAMES
 
 RUNGS = ("eager", "aot_eager")  # backends that compile faster: where the failure shows on one, it is searched there
 PATIENCE = 10.0  # seconds for a run of a candidate, and some times what the script takes
