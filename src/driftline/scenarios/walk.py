@@ -119,6 +119,8 @@ def describe(value: Any) -> tuple[Fact, Iterable[Part]]:
         return Fact(f"class {value.__qualname__}"), _class_parts(value)
     if isinstance(value, types.GeneratorType):
         return Fact(f"generator, {inspect.getgeneratorstate(value)}"), ()
+    if isinstance(value, torch.Size):
+        return Fact(f"torch.Size({list(value)})"), ()
     if isinstance(value, (np.generic, np.dtype)):
         return Fact(f"{text} {value!r}"[:LONGEST]), ()
     if isinstance(value, types.ModuleType) or _is_of_a_library(value):
@@ -128,7 +130,8 @@ def describe(value: Any) -> tuple[Fact, Iterable[Part]]:
         inside = [(f"[{key}]", part) for key, part in zip(keys, list(value.values()), strict=True)]
         return Fact(f"{text} with keys {', '.join(keys)}"[:LONGEST], size=len(keys)), [*inside, *_attributes(value)]
     if isinstance(value, (set, frozenset)):
-        items = sorted(repr(item) if type(item) in (*_WRITTEN, str, float) else type(item).__name__ for item in value)
+        own = (frozenset if isinstance(value, frozenset) else set).__iter__(value)  # a subclass may iterate otherwise
+        items = sorted(repr(item) if type(item) in (*_WRITTEN, str, float) else type(item).__name__ for item in own)
         return Fact(f"{text} of {', '.join(items)}"[:LONGEST], size=len(value)), _attributes(value)
     if isinstance(value, (list, tuple, deque)):
         inside = [(f"[{place}]", part) for place, part in enumerate(list(value))]
