@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from typing import Any, TypeVar
 
 Called = TypeVar("Called", bound=Callable[..., Any])
@@ -17,10 +17,14 @@ def shows(settings: type[Any]) -> Callable[[Called], Called]:
         plain = inspect.signature(function)
         named = [one for one in plain.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         more = [
-            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=_default(one), annotation=one.type)
             for one in fields(settings)
         ]
         function.__signature__ = plain.replace(parameters=[*named, *more])  # type: ignore[attr-defined]
         return function
 
     return decorated
+
+
+def _default(field: Field[Any]) -> Any:
+    return inspect.Parameter.empty if field.default is MISSING else field.default

@@ -14,14 +14,14 @@ from driftline.checking.checker import Checker
 from driftline.checking.result import CheckResult
 from driftline.core.case import CheckOptions
 from driftline.core.config import default_store
-from driftline.core.errors import DriftlineError
 from driftline.core.program import Program
 from driftline.core.shown_settings import shows
 from driftline.events import Listener, ignore
 from driftline.execute.pool import Pool
 from driftline.inputs.foreign.specs import parse_specs
-from driftline.instabilities.frameworks import DEFAULT_FRAMEWORKS, parse_frameworks
-from driftline.instabilities.run import SOLVING, RunPlan, RunResult, run_models
+from driftline.instabilities.frameworks import parse_frameworks
+from driftline.instabilities.run import RunKeywords, RunPlan, RunResult, RunSettings, run_models
+from driftline.patterns.audit_settings import AuditKeywords, AuditSettings
 from driftline.workbench.explaining import ExplainingBench
 from driftline.workbench.hunting import HuntingBench
 from driftline.workbench.sharing import SharingBench
@@ -76,112 +76,62 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
         """Show the error of a check layer by layer: a body for each target that ran, as docs/json.md describes it."""
         return look_inside(self._warm(), self._store, result, taps=taps, listener=listener)
 
-    def audit(
-        self,
-        *,
-        seconds: float | None = None,
-        compilers: Sequence[str] | None = None,
-        only: str = "",
-        seed: int = 0,
-        resume: bool = False,
-        number: int = 0,
-        listener: Listener = ignore,
-    ) -> AuditResult:
+    @shows(AuditSettings)
+    def audit(self, *, listener: Listener = ignore, **keywords: Unpack[AuditKeywords]) -> AuditResult:
         """Fire the rewrite rules of the compilers, change what each leaves free, and check what it makes of that.
 
-        `compilers` are those whose rules are audited (all that are installed, unless named;
-        `inductor:device=cuda` on a GPU), `only` is a pattern of rules as for `driftline patterns audit --only`. It
-        takes half an hour unless told otherwise. `resume` goes on with the last audit that was interrupted, or with
-        that of `number`.
+        The keywords are the fields of `AuditSettings`: `compilers` are those whose rules are audited (all that are
+        installed, unless named; `inductor:device=cuda` on a GPU), `only` is a pattern of rules as for `driftline
+        patterns audit --only`. It takes half an hour unless told otherwise. `resume` goes on with the last audit that
+        was interrupted, or with that of `number`.
         """
-        from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers, split_device
-        from driftline.patterns.audit import resumed_plan as resumed_audit
+        return self._audited(AuditSettings(**keywords), listener, passes=False)
 
-        going = None
-        if resume:
-            if compilers is not None or only:
-                raise DriftlineError("A resumed audit has its compilers and rules; do not give others.")
-            going, plan = resumed_audit(self._store, seconds=seconds or 0.0, number=number)
-        else:
-            names, device = split_device(compilers)
-            time_given = 1800.0 if seconds is None else seconds
-            plan = AuditPlan(chosen_compilers(names), only, time_given, seed, device=device)
-        with Pool() as pool:
-            checker = Checker(pool, self._jobs)
-            more_time = resume and seconds is not None
-            return Audit(
-                checker,
-                self._store,
-                plan,
-                jobs=self._jobs,
-                listener=listener,
-                going=going,
-                more_time=more_time,
-            ).run()
-
-    def test_passes(
-        self,
-        *,
-        seconds: float | None = None,
-        compilers: Sequence[str] | None = None,
-        only: str = "",
-        seed: int = 0,
-        plugins: Sequence[str] = (),
-        resume: bool = False,
-        listener: Listener = ignore,
-    ) -> AuditResult:
+    @shows(AuditSettings)
+    def test_passes(self, *, listener: Listener = ignore, **keywords: Unpack[AuditKeywords]) -> AuditResult:
         """Run one pass of a compiler at a time on small programs, and check that it keeps what they mean.
 
-        `compilers` are those whose passes are tried (all that are installed, unless named), `only` is a pattern of
-        passes as for `driftline passes test --only`. It takes ten minutes unless told otherwise. `resume` goes on with
-        the last one that was interrupted.
+        The keywords are the fields of `AuditSettings`: `compilers` are those whose passes are tried (all that are
+        installed, unless named), `only` is a pattern of passes as for `driftline passes test --only`. It takes ten
+        minutes unless told otherwise. `resume` goes on with the last one that was interrupted.
         """
+        return self._audited(AuditSettings(**keywords), listener, passes=True)
+
+    def _audited(self, asked: AuditSettings, listener: Listener, *, passes: bool) -> AuditResult:
         from driftline.core.plugins import load_plugins
-        from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers
-        from driftline.patterns.audit import resumed_plan as resumed_audit
+        from driftline.patterns.audit import Audit, planned_audit
 
-        going = None
-        load_plugins(plugins)
-        if resume:
-            if compilers is not None or only:
-                raise DriftlineError("A resumed test has its compilers and passes; do not give others.")
-            going, plan = resumed_audit(self._store, seconds=seconds or 0.0, passes=True)
-        else:
-            files = tuple(str(Path(path).resolve()) for path in plugins)
-            chosen = chosen_compilers(compilers, passes=True)
-            plan = AuditPlan(chosen, only, 600.0 if seconds is None else seconds, seed, passes=True, plugins=files)
+        load_plugins(asked.plugins)
+        plan, going = planned_audit(self._store, asked, passes=passes)
         with Pool() as pool:
+            more_time = asked.resume and asked.seconds is not None
             checker = Checker(pool, self._jobs)
-            more_time = resume and seconds is not None
-            audit = Audit(
-                checker, self._store, plan, jobs=self._jobs, listener=listener, going=going, more_time=more_time
-            )
-            return audit.run()
+            return Audit(checker, self._store, plan, listener=listener, going=going, more_time=more_time).run()
 
+    @shows(RunSettings)
     def instabilities(
         self,
         models: str | Path,
         out: str | Path,
         *,
-        inputs: str = "specials",
-        frameworks: str = DEFAULT_FRAMEWORKS,
-        seed: int = 0,
-        timeout: float = 60.0,
-        solving: float = SOLVING,
-        specs: Sequence[str] = (),
         listener: Listener = ignore,
+        **keywords: Unpack[RunKeywords],
     ) -> RunResult:
-        """Run every model of a folder on every input with every framework. `out` is the folder of the run; one that was
-        begun before goes on. `solving` is the time to solve the inputs of one model; `specs` say what the bytes of
-        KLEE's test cases are (`input:float32[3]`)."""
+        """Run every model of a folder on every input with every framework.
+
+        `out` is the folder of the run; one that was begun before goes on. The keywords are the fields of `RunSettings`:
+        `solving` is the time to solve the inputs of one model; `specs` say what the bytes of KLEE's test cases are
+        (`input:float32[3]`).
+        """
+        asked = RunSettings(**keywords)
         plan = RunPlan(
             Path(models),
-            inputs,
-            tuple(parse_frameworks(frameworks)),
+            asked.inputs,
+            tuple(parse_frameworks(asked.frameworks)),
             Path(out),
-            CheckOptions(seed=seed, timeout=timeout, plugins=self._plugins),
-            solving,
+            CheckOptions(seed=asked.seed, timeout=asked.timeout, plugins=self._plugins),
+            asked.solving,
             self._jobs,
-            parse_specs(specs),
+            parse_specs(asked.specs),
         )
         return run_models(self._warm(), self._store, plan, library=self._library, listener=listener)

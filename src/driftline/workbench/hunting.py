@@ -18,7 +18,9 @@ from driftline.campaign.hunt.plan import HuntPlan, ModelPlan, last_model
 from driftline.campaign.hunt.result import HuntResult
 from driftline.campaign.hunt.settings import HuntKeywords, HuntSettings
 from driftline.campaign.hunt.watching import (
+    WatchKeywords,
     WatchResult,
+    WatchSettings,
     release_of,
     replay_all,
     require_compilers,
@@ -108,26 +110,18 @@ class HuntingBench(OpenBench):
         for bug in result.explained.met.values():
             result.add(bug, new=bug.id in result.explained.new)
 
+    @shows(WatchSettings)
     def watch(
-        self,
-        compilers: Sequence[str],
-        *,
-        release: str = "",
-        pre: bool = True,
-        installed: bool = False,
-        seconds: float = 3600.0,
-        programs: int = 0,
-        seed: int = 0,
-        accept: Sequence[str] = (),
-        listener: Listener = ignore,
+        self, compilers: Sequence[str], *, listener: Listener = ignore, **keywords: Unpack[WatchKeywords]
     ) -> WatchResult:
-        """One round of watching: replay every known bug of these compilers on their newest release, and hunt there.
+        """Replay every known bug of these compilers on their newest release, and hunt there: one round of watching.
+
+        The keywords are the fields of `WatchSettings`.
 
         The release is the newest that the package index has, a pre-release too unless `pre` is false, or `release`; it
         gets an environment of its own. `installed` takes what is installed here. `seconds` is the time of the hunt, 0
         for none, or `programs` how many are made for each compiler instead; `accept` is arithmetic that is no finding
-        there. The result says what is new, back and fixed
-        since the last round in this store.
+        there. The result says what is new, back and fixed since the last round in this store.
         """
         from driftline.perf.replay import replay_cost
 
@@ -135,21 +129,22 @@ class HuntingBench(OpenBench):
             found = replay_cost(self._store, bug.id, self._warm(), target, listener=listener)
             return found.answer, found.reason
 
+        asked = WatchSettings(**keywords)
         require_compilers(compilers)
         said = says(listener, "watch")
-        targets = watched_targets(compilers, release=release, pre=pre, installed=installed, report=said)
+        targets = watched_targets(compilers, asked, said)
         replayed = list(replay_all(self._store, self._warm(), targets, measure, said))
         result = WatchResult({name: release_of(target) for name, target in targets.items()})
-        if seconds or programs:
+        if asked.seconds or asked.programs:
+            hunted = HuntSettings(
+                seconds=None if asked.programs else asked.seconds,
+                programs=asked.programs,
+                targets=[str(target) for target in targets.values()],
+                seed=asked.seed,
+                accept=asked.accept,
+            )
             try:
-                result.hunt = self.hunt(
-                    seconds=None if programs else seconds,
-                    programs=programs,
-                    targets=[str(target) for target in targets.values()],
-                    seed=seed,
-                    accept=accept,
-                    listener=listener,
-                )
+                result.hunt = self.hunt(asked=hunted, listener=listener)
             except NothingHunted as error:  # what was replayed counts
                 result.not_hunted = str(error)
         result.bugs = settle(self._store, replayed, result.hunt)
