@@ -23,6 +23,7 @@ from driftline.perf.comparison import Effort, Side
 from driftline.perf.growth import Grower, GrowthEffort, sizes_to
 from driftline.perf.recording import StoredFindings, record_slow
 from driftline.perf.replay import replay_cost
+from driftline.perf.settings import PerfHuntSettings, PerfSettings
 from driftline.store import Store
 
 PLUGIN = str(Path(driftline.testing.__file__).with_name("slow.py"))
@@ -178,3 +179,15 @@ def test_the_command_finds_slow_calls_and_compile_time_that_grows_too_fast(
     assert "passes" in capfd.readouterr().out
     with Store.open(store) as kept:
         assert kept.bug(bugs["slow"]).status == "new"  # that was another target
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(DriftlineError, match="leave out what to compare against"):
+        PerfSettings(targets=["eager"], twin="layout", against=["plain"])
+    with pytest.raises(DriftlineError, match="no twin 'layuot'"):
+        PerfSettings(targets=["eager"], twin="layuot")
+    with pytest.raises(DriftlineError, match="A resumed hunt has its targets"):
+        PerfHuntSettings(resume=True, targets=["eager"])
+    made, given = PerfSettings(targets=["eager"], twin="layout"), PerfSettings(targets=["eager"], twin="twin.py:make")
+    assert (made.twin_program, made.options().against) == ("", ("layout",))
+    assert (given.twin_program, given.options().against) == ("twin.py:make", ())

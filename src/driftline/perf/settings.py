@@ -39,8 +39,10 @@ class PerfSettings:
     """How one program is timed. Settings that contradict each other are refused when an instance is made."""
 
     targets: Sequence[str]
-    against: Sequence[str] = ()  # "eager", "plain" or targets
-    twin: str | None = None  # a program of the same meaning, or "layout" or "dtype", of which one is made
+    against: Sequence[str] = ()  # "eager", "plain" (the target's own unoptimised mode) or other targets
+    twin: str | None = (
+        None  # a program of the same meaning on the same target, or "layout" or "dtype", of which one is made
+    )
     ratio: float = LIMIT  # how many times slower is a finding
     repeat: int = 20  # rounds
     growth: bool = False  # also repeat the program to `nodes` operators

@@ -91,9 +91,7 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
     def test_passes(self, *, listener: Listener = ignore, **keywords: Unpack[AuditKeywords]) -> AuditResult:
         """Run one pass of a compiler at a time on small programs, and check that it keeps what they mean.
 
-        The keywords are the fields of `AuditSettings`: `compilers` are those whose passes are tried (all that are
-        installed, unless named), `only` is a pattern of passes as for `driftline passes test --only`. It takes ten
-        minutes unless told otherwise. `resume` goes on with the last one that was interrupted.
+        The keywords are the fields of `AuditSettings`; `only` is a pattern as for `driftline passes test --only`.
         """
         return self._audited(AuditSettings(**keywords), listener, passes=True)
 

@@ -59,23 +59,10 @@ class HuntingBench(OpenBench):
     ) -> HuntResult:
         """Make programs, run them on the compilers, and keep every bug once.
 
-        The keywords are the fields of `HuntSettings`, or such a value is given as `asked`.
-
-        A hunt ends after `seconds` (ten minutes unless told otherwise) or after `programs` for each target; with
-        `least` it takes up to twice as long, until so many programs of each target were judged. `resume` goes
-        on with the last hunt that was interrupted, or with that of `number`, with what was asked for then; a longer
-        time may be given. `diagnose` explains every new bug afterwards. `accept` is arithmetic that is no finding, as
-        for `check`: "reduced-precision" is all of it. `shard` is one of several parts of a hunt, such as "3/8": no
-        program is in two of them. `spent` are seconds of the time that went by before the call. `settings="vary"` also
-        hunts each compiler with one of its settings changed, a few times; the seed says which. With "loops" several
-        settings are changed that say how its loops are made.
-
-        `cluster` is where programs are run and examined: "ray://HOST:10001", "HOST:6379" or "auto" of a Ray cluster, or
-        "local:2" for two nodes on this machine. Programs, turns and bugs are those of a hunt without it.
-
-        The generator `llm` asks the language model that the environment names, or `llm` (what settings files have below
-        [llm]), for at most `llm_tokens` (200,000 unless told otherwise) and `llm_cost`; with `llm_replay` it takes its
-        answers from the store alone.
+        The keywords are the fields of `HuntSettings`, or such a value is given as `asked`. A resumed hunt has what was
+        asked for when it began; a longer time may be given. `spent` are seconds of the time that went by before the
+        call. Programs, turns and bugs on a `cluster` ("ray://HOST:10001", "HOST:6379", "auto" or "local:2" for two
+        nodes on this machine) are those of a hunt without it.
         """
         asked = asked or HuntSettings(**keywords)
         planned = asked.planned(self._store, self._plugins)

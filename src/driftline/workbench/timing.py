@@ -30,10 +30,7 @@ class TimingBench(OpenBench):
     def perf_check(self, program: str, *, listener: Listener = ignore, **keywords: Unpack[PerfKeywords]) -> PerfRun:
         """Say whether targets are slower on a program than they should be; findings go into the store.
 
-        The keywords are the fields of `PerfSettings`: `against` is "eager", "plain" (the target's own unoptimised mode)
-        or other targets; `twin` is a program of the same meaning that is timed on the same target instead, or "layout"
-        or "dtype", of which one is made. `growth` also repeats the program to `nodes` operators.
-        Eight rounds are made in any case, further ones for `seconds`.
+        The keywords are the fields of `PerfSettings`. Eight rounds are made in any case, further ones for `seconds`.
         """
         asked = PerfSettings(**keywords)
         wanted = _available(asked.targets)
@@ -51,9 +48,8 @@ class TimingBench(OpenBench):
     def perf_hunt(self, *, listener: Listener = ignore, **keywords: Unpack[PerfHuntKeywords]) -> PerfHuntEntry:
         """Make programs large enough to be timed, and keep those that a target makes slow.
 
-        The keywords are the fields of `PerfHuntSettings`. A hunt ends after `seconds` (ten minutes unless told
-        otherwise) or after `programs`. `resume` goes on with the last one that was interrupted, with what was asked for
-        then; a longer time may be given.
+        The keywords are the fields of `PerfHuntSettings`. A resumed hunt has what was asked for when it began; a longer
+        time may be given.
         """
         asked = PerfHuntSettings(**keywords)
         journal = PerfJournal(self._store)

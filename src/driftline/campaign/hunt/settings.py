@@ -67,15 +67,15 @@ class HuntSettings:
     seed: int = 0
     settings: str = ""  # "vary" or "loops": also hunt each compiler with other settings, drawn by the seed
     timeout: float = 60.0  # seconds for one program
-    accept: Sequence[str] = ()  # arithmetic that is no finding, as for `check`
+    accept: Sequence[str] = ()  # arithmetic that is no finding, as for `check`; "reduced-precision" is all of it
     resume: bool = False  # go on with the last hunt that was interrupted
-    number: int = 0  # of the hunt that is resumed
+    number: int = 0  # of the hunt that is resumed; 0: the last one
     diagnose: bool = False  # explain every new bug afterwards
     llm: Mapping[str, Any] | None = None  # the language model, as settings files have it below [llm]
     llm_tokens: int | None = None  # at most; None: 200,000
     llm_cost: float | None = None  # at most
     llm_replay: bool = False  # take the answers of the language model from the store
-    shard: str = ""  # one of several parts, such as "3/8"
+    shard: str = ""  # one of several parts, such as "3/8"; no program is in two of them
     cluster: str = ""  # where programs run: the address of a Ray cluster, or "local:2"
 
     def __post_init__(self) -> None:
