@@ -13,7 +13,7 @@ import torch
 
 from driftline.bench.suite import SUITE
 from driftline.hardware.arithmetic import DeviceArithmetic
-from driftline.hardware.profile import load_profile
+from driftline.hardware.loading import load_profile
 from driftline.hardware.report import ConstraintReport
 from driftline.hardware.violation import Group, grouped
 from driftline.inductor import aot_mock_backend

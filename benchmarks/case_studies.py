@@ -20,8 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from driftline.bench.options import BenchOptions
 from driftline.bench.result import BenchRow, BenchRun
-from driftline.bench.runner import FASTER, SLOWER, BenchOptions, machine_words, run_bench
+from driftline.bench.runner import FASTER, SLOWER, machine_words, run_bench
 from driftline.bench.suite import FULL, SMALL, SUITE, chosen_models
 from driftline.bench.text import filled
 from driftline.bench.words import row_words

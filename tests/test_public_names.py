@@ -20,6 +20,7 @@ import driftline.inductor
 import driftline.testing
 from driftline.campaign.check.settings import CheckKeywords, CheckSettings
 from driftline.campaign.hunt.result import HuntResult
+from driftline.campaign.hunt.settings import HuntKeywords
 from driftline.checking.checker import CheckOutcome, Skipped, TargetResult
 from driftline.checking.result import CheckResult, Replay, ReplayAnswer
 from driftline.core.case import Case, CheckOptions, Inputs
@@ -124,6 +125,14 @@ def test_settings_of_a_check_are_its_keywords_and_shown_by_help() -> None:
     shown = inspect.signature(driftline.check).parameters
     assert names | {"program", "example", "store", "plugins"} == set(shown)
     assert shown["timeout"].default == 300.0
+
+
+def test_settings_of_a_hunt_are_its_keywords_and_shown_by_help() -> None:
+    names = {one.name for one in fields(driftline.HuntSettings)}
+    assert names == set(HuntKeywords.__annotations__)
+    shown = inspect.signature(driftline.Workbench.hunt).parameters
+    assert names | {"self", "asked", "spent", "listener"} == set(shown)
+    assert shown["timeout"].default == 60.0
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def _bound(node: ast.Assign | ast.AnnAssign) -> str:
 def _entry(name: str, module: str) -> str:
     node, module = _find(name, module)
     if isinstance(node, ast.ClassDef):
-        return _class(node, _file(module).read_text().splitlines())
+        return _class(node, module)
     if isinstance(node, ast.FunctionDef):
         return f"## {name}\n\n{_signature(node)}\n\n{_words(node)}"
     entry = f"## {name}\n\n```python\n{ast.unparse(node)}\n```"
@@ -72,16 +72,35 @@ def _entry(name: str, module: str) -> str:
     return entry
 
 
-def _class(node: ast.ClassDef, lines: list[str]) -> str:
+def _class(node: ast.ClassDef, module: str) -> str:
+    lines = _file(module).read_text().splitlines()
     bases = f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else ""
     shown = "\n".join([f"class {node.name}{bases}:", *(_fields(node, lines) or ["    ..."])])
     parts = [f"## {node.name}", f"```python\n{shown}\n```", _words(node)]
-    for each in node.body:
-        if isinstance(each, ast.FunctionDef) and (not each.name.startswith("_") or each.name == "__init__"):
-            if each.name == "__init__" and not each.args.args[1:] and not each.args.kwonlyargs:
-                continue
-            parts += [f"### {node.name}.{each.name}", _signature(each), _words(each)]
+    for each in _methods(node, module):
+        if each.name == "__init__" and not each.args.args[1:] and not each.args.kwonlyargs:
+            continue
+        parts += [f"### {node.name}.{each.name}", _signature(each), _words(each)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _methods(node: ast.ClassDef, module: str) -> list[ast.FunctionDef]:
+    """The public methods of a class, and after them those of the bases that a module of the same package defines."""
+    found = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+    own = {one.name: one for one in found if not one.name.startswith("_") or one.name == "__init__"}
+    package = module.rpartition(".")[0]
+    imported = {
+        alias.name: one.module
+        for one in _tree(module).body
+        if isinstance(one, ast.ImportFrom) and one.module and one.module.startswith(f"{package}.")
+        for alias in one.names
+    }
+    for name in map(ast.unparse, node.bases):
+        if name in imported:
+            base, where = _find(name, imported[name])
+            assert isinstance(base, ast.ClassDef)
+            own |= {one.name: one for one in _methods(base, where) if one.name not in own}
+    return sorted(own.values(), key=lambda one: one.name != "__init__")
 
 
 def _fields(node: ast.ClassDef, lines: list[str]) -> list[str]:

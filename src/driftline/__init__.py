@@ -26,6 +26,7 @@ _PUBLIC = {
     "CheckResult": "driftline.checking.result",
     "CheckSettings": "driftline.campaign.check.settings",
     "ScriptCheck": "driftline.scenarios.check",
+    "HuntSettings": "driftline.campaign.hunt.settings",
     "compare_tensors": "driftline.oracle.metrics",
     "TensorMetrics": "driftline.oracle.metrics",
     "Target": "driftline.core.target",
@@ -50,6 +51,7 @@ __all__ = [
     "CheckSettings",
     "DriftlineError",
     "Execution",
+    "HuntSettings",
     "Installing",
     "Knob",
     "Option",
@@ -95,6 +97,7 @@ if TYPE_CHECKING:
     from driftline.backends.base import Unsupported as Unsupported
     from driftline.backends.knobs import Knob as Knob
     from driftline.campaign.check.settings import CheckSettings as CheckSettings
+    from driftline.campaign.hunt.settings import HuntSettings as HuntSettings
     from driftline.checking.result import CheckResult as CheckResult
     from driftline.core.errors import DriftlineError as DriftlineError
     from driftline.core.execution import Execution as Execution

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import atexit
-import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -24,6 +23,7 @@ from driftline.checking.result import CheckResult
 from driftline.core.config import default_store
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program
+from driftline.core.shown_settings import shows
 from driftline.core.target import Target
 from driftline.events import Listener, ignore
 from driftline.execute.pool import Pool
@@ -33,6 +33,7 @@ from driftline.store import Store
 _checker: Checker | None = None
 
 
+@shows(CheckSettings)
 def check(
     program: Any,
     example: Any = None,
@@ -86,20 +87,6 @@ def check_script(
     asked = ScriptSettings(targets, timeout, memory, seed)
     with Store.create(Path(store) if store else default_store()) as kept:
         return check_script_file(shared_checker().pool, kept, str(program), asked)
-
-
-def _signature_with_settings() -> inspect.Signature:
-    """The signature of `check` with each setting and its default, for `help` and for notebooks."""
-    plain = inspect.signature(check)
-    named = [one for one in plain.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    more = [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
-        for one in fields(CheckSettings)
-    ]
-    return plain.replace(parameters=[*named, *more])
-
-
-check.__signature__ = _signature_with_settings()  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

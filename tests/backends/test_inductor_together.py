@@ -28,7 +28,7 @@ def warm() -> None:
 def opened(function: Any, *example: torch.Tensor, grad: bool = False, seed: int = 0) -> OpenedProgram:
     program = Program("source", "torch", "", None, "test")  # type: ignore[arg-type]
     live = LiveProgram.bind("torch", function, example)
-    return OpenedProgram(program, example={}, grad=grad, seed=seed, live=live)
+    return OpenedProgram.of_live(program, live, example={}, grad=grad, seed=seed)
 
 
 def normal(*shape: int) -> Arrays:

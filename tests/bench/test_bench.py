@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from handmade import row, run
 
+from driftline.bench.options import BenchOptions
 from driftline.bench.page import run_page
 from driftline.bench.result import BenchRow, read_run
-from driftline.bench.runner import BenchOptions, run_bench
+from driftline.bench.runner import run_bench
 from driftline.bench.suite import FULL, SMALL, SUITE, SizedModel
 from driftline.bench.text import cells, judged_words, notes
 from driftline.checking.checker import Checker, CheckOutcome

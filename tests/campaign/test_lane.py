@@ -14,6 +14,7 @@ import pytest
 from driftline.campaign.hunt.lane import PROMPT, RECENT, Lane
 from driftline.campaign.hunt.lane_arms import LaneArms
 from driftline.campaign.hunt.pipeline import Pipeline
+from driftline.campaign.hunt.turn_summary import INTERESTING, failure_key
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.core.program import Program
@@ -243,6 +244,23 @@ def test_a_turn_keeps_its_slowest_programs() -> None:
     slowest = lane.summarise(results, 20.0).slowest
     assert [(one.seconds, one.step) for one in slowest] == [(9.0, "judge"), (4.0, "run"), (2.5, "run")]
     assert slowest[0].name == f"{requests[1].generator}:{requests[1].arm}#{requests[1].number}"
+
+
+def test_a_failure_is_named_by_its_error_or_by_what_its_program_is_about() -> None:
+    about_exp, drawn = ProgramRequest("graph", "exp", 0, (), ""), ProgramRequest("mutate", "any", 1, (), "")
+    assert failure_key(judged(about_exp, "pass")) == ""
+    assert failure_key(judged(about_exp, "fail", kind="wrong-value")) == "wrong-value exp"
+    assert failure_key(judged(about_exp, "fail", kind="error", stage="RUN", reason="no such")) == "error RUN no such"
+    of_two = replace(judged(drawn, "fail", kind="wrong-value"), coverage=(("sin", "float32"), ("abs", "float32")))
+    assert failure_key(of_two) == "wrong-value abs sin"
+
+
+def test_a_turn_keeps_a_few_graphs_of_new_failures() -> None:
+    requests = [ProgramRequest("graph", f"operator{n}", n, (), "") for n in range(INTERESTING + 2)]
+    program = Program("onnx", "onnx", "", Path("p"), "p")
+    made = PreparedProgram(program, "", "", (), grad=False, company="plain", graph_text=json.dumps(OLD_GRAPH))
+    turn = make_lane().summarise([judged(one, "fail", kind="wrong-value", made=made) for one in requests], 1.0)
+    assert len(turn.keys) == INTERESTING + 2 and len(turn.interesting) == INTERESTING
 
 
 # As they were written when requests and turns were plain dictionaries

@@ -15,7 +15,7 @@ import pytest
 
 from driftline.campaign.hunt import watching
 from driftline.campaign.hunt.result import HuntResult
-from driftline.campaign.hunt.watching import WatchResult, replay_all, settle, watched_targets
+from driftline.campaign.hunt.watching import WatchResult, WatchSettings, replay_all, settle, watched_targets
 from driftline.checking.result import ReplayAnswer, Standing
 from driftline.cli import run
 from driftline.core.target import Target
@@ -138,10 +138,10 @@ def test_the_newest_release_gets_an_environment_unless_it_is_here(monkeypatch: p
     monkeypatch.setattr(releases, "_index", index)
     monkeypatch.setattr(watching, "add_environment", add)
     said: list[str] = []
-    wish = {"installed": False, "report": said.append}
-    assert watched_targets(["onnxruntime"], release="", pre=False, **wish) == {"onnxruntime": Target("onnxruntime")}
+    stable = watched_targets(["onnxruntime"], WatchSettings(pre=False), said.append)
+    assert stable == {"onnxruntime": Target("onnxruntime")}
     assert not made
-    newest = watched_targets(["onnxruntime"], release="", pre=True, **wish)
+    newest = watched_targets(["onnxruntime"], WatchSettings(), said.append)
     assert newest == {"onnxruntime": Target("onnxruntime", "99.0.0rc1")} and made == ["onnxruntime==99.0.0rc1"]
     assert asked == [("onnxruntime",), ("onnxruntime", "--pre")] and said
 

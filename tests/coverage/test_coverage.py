@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,6 @@ from driftline.store.exercised import exercised
 from driftline.store.hunts import HuntLog, Turn, TurnBody
 from driftline.store.schedules import BatchBody, ScheduleLog
 
-OLDER = Path(__file__).parents[1] / "store" / "older_store"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "models" / "onnx_mlp.py"
 
 
@@ -214,20 +211,6 @@ def test_an_empty_store_has_nothing_to_show(tmp_path: Path, capsys: pytest.Captu
     Store.create(tmp_path / "s").close()
     assert run(["coverage", "--store", str(tmp_path / "s"), "--fail-under", "10"]) == 5
     assert "Nothing was exercised" in capsys.readouterr().err
-
-
-def test_a_store_of_an_older_release_is_counted(tmp_path: Path) -> None:
-    shutil.copytree(OLDER, tmp_path / "older")
-    with Store.open(tmp_path / "older") as store:
-        (one,) = [one for one in coverage_of(store).compilers if one.programs]
-        assert one.programs == 67 and one.level("operator").covered
-
-
-def test_an_older_store_that_may_not_be_written_is_counted(tmp_path: Path) -> None:
-    shutil.copytree(OLDER, tmp_path / "older")
-    database = sqlite3.connect(f"file:{tmp_path / 'older' / 'store.db'}?immutable=1", uri=True)
-    (one,) = [one for one in coverage_of(Store(tmp_path / "older", database)).compilers if one.programs]
-    assert one.programs == 67
 
 
 def test_damaged_turns_are_gaps(store: Store) -> None:

@@ -9,7 +9,8 @@ pytest.importorskip("torch")
 from driftline.hardware.constraints.operators import OperatorConstraint
 from driftline.hardware.constraints.shape import ShapeConstraint
 from driftline.hardware.known_operators import unknown_operators
-from driftline.hardware.profile import Profile, load_profile, shipped_profiles
+from driftline.hardware.loading import load_profile, shipped_profiles
+from driftline.hardware.profile import Profile
 
 
 @pytest.mark.parametrize("name", shipped_profiles())

@@ -9,7 +9,8 @@ import pytest
 from driftline.core.errors import DriftlineError
 from driftline.hardware.constraints.memory import MemoryConstraint
 from driftline.hardware.constraints.shape import ShapeConstraint
-from driftline.hardware.profile import Profile, load_profile, shipped_profiles
+from driftline.hardware.loading import load_profile, shipped_profiles
+from driftline.hardware.profile import Profile
 from driftline.hardware.reader import parse_profile
 
 

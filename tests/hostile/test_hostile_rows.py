@@ -101,7 +101,7 @@ def any_schema(weak: pytest.MonkeyPatch) -> None:
 
 
 def no_guard(weak: pytest.MonkeyPatch) -> None:
-    for module in ("opening", "merge", "source"):
+    for module in ("opening", "merge"):
         weak.setattr(f"driftline.store.{module}.guard", lambda database: None)
 
 
@@ -188,8 +188,8 @@ ATTACKS = [
     Attack(
         "row-that-replaces-others",
         _schema(
-            "ALTER TABLE aliases RENAME TO old",
-            "CREATE TABLE aliases (name TEXT PRIMARY KEY ON CONFLICT REPLACE, bug TEXT NOT NULL)",
+            "ALTER TABLE answers RENAME TO old",
+            "CREATE TABLE answers (key TEXT PRIMARY KEY ON CONFLICT REPLACE, body TEXT NOT NULL)",
         ),
         any_schema,
     ),

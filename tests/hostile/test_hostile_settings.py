@@ -17,7 +17,7 @@ from driftline.core.errors import DriftlineError
 from driftline.llm.allowance import Allowance
 from driftline.llm.settings import llm_settings
 from driftline.store import Store
-from driftline.workbench import bench
+from driftline.workbench import hunting
 from hostile.attack import Attack, both_ways, replacing
 from typed import typed
 
@@ -82,7 +82,7 @@ follows_the_project = replacing("driftline.cli.settings.OF_THE_ACCOUNT", ())
 
 
 def spends_as_stored(weak: pytest.MonkeyPatch) -> None:
-    weak.setattr("driftline.workbench.bench.stored_allowance", Allowance)
+    weak.setattr("driftline.workbench.hunting.stored_allowance", Allowance)
 
 
 def _free_prices(project: Path) -> str:
@@ -157,7 +157,7 @@ def _tokens_of_a_store(tokens: int | None) -> Callable[[Path], str]:
 
     def run(place: Path) -> str:
         try:
-            allowed = bench.stored_allowance(tokens, None)
+            allowed = hunting.stored_allowance(tokens, None)
         except DriftlineError as error:
             assert "--llm-tokens" in str(error)
             return ""
@@ -251,4 +251,4 @@ def test_plugins_have_no_place_in_a_project_file(tmp_path: Path, monkeypatch: py
 
 
 def test_a_resumed_hunt_keeps_a_smaller_allowance() -> None:
-    assert bench.stored_allowance(5000, 0.5) == Allowance(5000, 0.5)
+    assert hunting.stored_allowance(5000, 0.5) == Allowance(5000, 0.5)

@@ -16,6 +16,7 @@ import pytest
 
 from driftline.cli import run
 from driftline.execute.pool import Pool
+from driftline.generate.graph import TensorType
 from driftline.inputs.foreign.ktest import write_ktest
 from driftline.instabilities.compose import compose
 from driftline.instabilities.models import write_models
@@ -30,7 +31,9 @@ FRAMEWORKS = "pytorch,onnx,planted-nan-swallowed,tensorrt"
 @pytest.fixture(scope="module")
 def models(pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("composed") / "models"
-    write_models(pool, folder, compose(parse_operations("log,div"), 1, every=True, shape=(4, 8)), {})
+    write_models(
+        pool, folder, compose(parse_operations("log,div"), 1, every=True, tensor=TensorType("float32", (4, 8))), {}
+    )
     return folder
 
 

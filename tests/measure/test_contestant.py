@@ -14,7 +14,7 @@ from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.execute.pool import Pool
 from driftline.measure.contestant import Contestant, contestant
-from driftline.measure.rounds import interleave
+from driftline.measure.rounds import RoundLimits, interleave
 
 TEXT = """
 import torch
@@ -48,7 +48,7 @@ def entered(pool: Pool, case: Case, text: str = "eager") -> AbstractContextManag
 def test_more_work_takes_longer_by_both_clocks(pool: Pool) -> None:
     with entered(pool, made(pool, "twice", 40)) as long, entered(pool, made(pool, "twice", 4)) as short:
         assert long.usable and short.usable and long.kept.first_result > 0
-        taken = interleave(long, short, 6)
+        taken = interleave(long, short, RoundLimits(6))
         assert taken.ratio("cpu").value > 2.0  # ten times the work, and what a call costs anyway
         assert all(timing.cpu > 0 and timing.wall > 0 for timing in taken.first)
         assert long.run_peak >= 0 and long.kept.facts.graphs is None

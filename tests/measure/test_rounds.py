@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from driftline.measure.rounds import FEWEST_ROUNDS, MOST_CALLS, Timing, calls_in_a_round, interleave
+from driftline.measure.rounds import FEWEST_ROUNDS, MOST_CALLS, RoundLimits, Timing, calls_in_a_round, interleave
 
 
 @dataclass
@@ -26,7 +26,7 @@ def test_contestants_take_turns_and_change_who_is_first() -> None:
     log: list[tuple[str, int]] = []
     first, second = Scripted("a", 0.02, log), Scripted("b", 0.01, log)
     told: list[tuple[int, int]] = []
-    taken = interleave(first, second, 7, tell=lambda done, of: told.append((done, of)))
+    taken = interleave(first, second, RoundLimits(7), tell=lambda done, of: told.append((done, of)))
     order = "".join(name for name, _ in log)
     assert order == "ab" + "abbaabbaabbaab"
     assert {calls for name, calls in log[2:] if name == "a"} == {2} and {c for n, c in log[2:] if n == "b"} == {5}
@@ -35,18 +35,20 @@ def test_contestants_take_turns_and_change_who_is_first() -> None:
 
 
 def test_the_clock_ends_slow_rounds_but_not_before_there_are_enough() -> None:
-    taken = interleave(Scripted("a", 1.0), Scripted("b", 1.0), 50, seconds=0.0)
+    taken = interleave(Scripted("a", 1.0), Scripted("b", 1.0), RoundLimits(50, seconds=0.0))
     assert len(taken.first) == FEWEST_ROUNDS
 
 
 def test_no_round_is_begun_once_the_question_is_settled() -> None:
-    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), 50, settled=lambda taken: len(taken.first) >= 11)
+    taken = interleave(
+        Scripted("a", 2.0), Scripted("b", 1.0), RoundLimits(50), settled=lambda taken: len(taken.first) >= 11
+    )
     assert len(taken.first) == len(taken.second) == 11
-    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), 50, settled=lambda taken: True)
+    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), RoundLimits(50), settled=lambda taken: True)
     assert len(taken.first) == FEWEST_ROUNDS
-    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), 50, fewest=3, settled=lambda taken: True)
+    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), RoundLimits(50, fewest=3), settled=lambda taken: True)
     assert len(taken.first) == 3
-    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), 50, fewest=3, seconds=0.0)
+    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), RoundLimits(50, 0.0, 3))
     assert len(taken.first) == 3
 
 

@@ -22,7 +22,7 @@ def test_the_reference_runs_without_onednn() -> None:
         return x + 1
 
     live = LiveProgram.bind("torch", function, (torch.zeros(2),))
-    program = OpenedProgram(Program("source", "torch", "", Path("x"), "x"), example={}, live=live)
+    program = OpenedProgram.of_live(Program("source", "torch", "", Path("x"), "x"), live, example={})
     outputs = TorchReference(program).native({"x": np.zeros(2, np.float32)})
     assert [array.tolist() for array in outputs.values()] == [[1.0, 1.0]]
     assert seen == [False]

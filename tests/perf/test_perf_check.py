@@ -21,9 +21,9 @@ from driftline.core.target import Target, parse_targets
 from driftline.perf.check import PerfOptions, baseline, parse_against, perf_check, require_twin, sample_case
 from driftline.perf.comparison import Effort, Side
 from driftline.perf.growth import Grower, GrowthEffort, sizes_to
-from driftline.perf.recording import record_slow
+from driftline.perf.recording import StoredFindings, record_slow
 from driftline.perf.replay import replay_cost
-from driftline.perf.result import PerfRow
+from driftline.perf.settings import PerfHuntSettings, PerfSettings
 from driftline.store import Store
 
 PLUGIN = str(Path(driftline.testing.__file__).with_name("slow.py"))
@@ -65,12 +65,8 @@ def test_a_slow_compiler_is_found_and_kept_and_its_sound_twin_is_not(
         know_times(monkeypatch, planted_times)
     case = sample_case(opened(checker, PROGRAM), OPTIONS)
     with Store.create(tmp_path) as store:
-
-        def keep(own: Side, other: Side, row: PerfRow) -> PerfRow:
-            return replace(row, bug=record_slow(store, own, other, row, 1.5).id)
-
         targets = parse_targets("planted-slow:factor=4,planted-slow:factor=1,eager")
-        run = perf_check(checker, case, targets, PerfOptions(effort=EFFORT), keep=keep)
+        run = perf_check(checker, case, targets, PerfOptions(effort=EFFORT), keeper=StoredFindings(store))
         slow, sound, eager = run.rows
         assert slow.found and len(slow.measured) == 2 and slow.measured[0].ratio.low > 2 and (slow.floor or 0) >= 1
         assert not sound.found and not sound.bug and sound.measured
@@ -92,7 +88,7 @@ def test_a_twin_must_compute_the_same_and_is_what_a_target_is_held_against(check
     with pytest.raises(DriftlineError, match="does not compute what"):
         require_twin(checker, program, opened(checker, OTHER, "other.py"), case)
     twin = require_twin(checker, program, opened(checker, TWIN, "twin.py"), case)
-    run = perf_check(checker, case, [Target("eager")], PerfOptions(effort=EFFORT), twin=twin)
+    run = perf_check(checker, case, [Target("eager")], PerfOptions(effort=EFFORT, twin=twin))
     (row,) = run.rows
     assert row.against == "twin" and row.measured
     with Store.create(tmp_path) as store:
@@ -183,3 +179,15 @@ def test_the_command_finds_slow_calls_and_compile_time_that_grows_too_fast(
     assert "passes" in capfd.readouterr().out
     with Store.open(store) as kept:
         assert kept.bug(bugs["slow"]).status == "new"  # that was another target
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(DriftlineError, match="leave out what to compare against"):
+        PerfSettings(targets=["eager"], twin="layout", against=["plain"])
+    with pytest.raises(DriftlineError, match="no twin 'layuot'"):
+        PerfSettings(targets=["eager"], twin="layuot")
+    with pytest.raises(DriftlineError, match="A resumed hunt has its targets"):
+        PerfHuntSettings(resume=True, targets=["eager"])
+    made, given = PerfSettings(targets=["eager"], twin="layout"), PerfSettings(targets=["eager"], twin="twin.py:make")
+    assert (made.twin_program, made.options().against) == ("", ("layout",))
+    assert (given.twin_program, given.options().against) == ("twin.py:make", ())

@@ -47,7 +47,7 @@ def test_inputs_that_share_memory_change_together() -> None:
         x.add_(1)
         return y * 2
 
-    opened = OpenedProgram(program, example={}, live=live(add_one, base, base[1:]))
+    opened = OpenedProgram.of_live(program, live(add_one, base, base[1:]), example={})
     outputs = TorchRunner(opened, add_one)({"x": np.arange(4, dtype=np.float32), "y": np.array([5, 6, 7], np.float32)})
     np.testing.assert_array_equal(outputs["output"], [12, 14, 16])  # 5, 6, 7 were written last, then one was added
     assert set(outputs) == {"output", "mutated:x", "mutated:y"}

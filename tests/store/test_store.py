@@ -22,6 +22,7 @@ from driftline.core.target import Target
 from driftline.core.tensors import TensorSpec
 from driftline.core.verdict import Fingerprint, Status
 from driftline.store import Bug, Store
+from driftline.store.schema import SCHEMA
 
 
 def make_case(folder: Path, text: str = "x") -> Case:
@@ -86,13 +87,26 @@ def test_names_may_be_shortened_but_not_ambiguous(tmp_path: Path) -> None:
             store.bug("nothing")
 
 
-def test_a_newer_store_is_left_alone(tmp_path: Path) -> None:
-    Store.create(tmp_path).close()
+@pytest.mark.parametrize("layout", [SCHEMA - 1, SCHEMA + 1])
+def test_a_store_of_another_layout_is_refused_and_left_as_it_was(tmp_path: Path, layout: int) -> None:
+    with Store.create(tmp_path) as store:
+        bug = add(store, make_case(tmp_path))
     with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as database:
-        database.execute("PRAGMA user_version = 999")
+        database.execute(f"PRAGMA user_version = {layout}")
     for opener in (Store.create, Store.open):
-        with pytest.raises(StoreError, match="newer Driftline"):
+        with pytest.raises(StoreError, match=f"another release of Driftline .layout {layout}, this release reads"):
             opener(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (layout,)
+        assert database.execute("SELECT id FROM bugs").fetchall() == [(bug.id,)]
+
+
+def test_a_database_without_tables_becomes_a_store(tmp_path: Path) -> None:
+    """It was made by a process that was killed before the tables were there."""
+    sqlite3.connect(tmp_path / "store.db").close()
+    with Store.create(tmp_path) as store:
+        add(store, make_case(tmp_path))
+        assert len(store.bugs()) == 1
 
 
 def test_something_else_is_not_a_store(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
 from driftline.core.tracker import Tracker
 from driftline.hardware.constraint import byte_count
-from driftline.hardware.profile import GENERIC, Profile, load_profile, shipped_profiles
+from driftline.hardware.loading import GENERIC, load_profile, shipped_profiles
+from driftline.hardware.profile import Profile
 from driftline.programs.opened import OpenedProgram
 
 if TYPE_CHECKING:

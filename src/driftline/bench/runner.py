@@ -9,13 +9,14 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from driftline import __version__
+from driftline.bench.options import BenchOptions
 from driftline.bench.result import BenchModel, BenchRow, BenchRun
-from driftline.bench.suite import FULL, SUITE
+from driftline.bench.suite import SUITE
 from driftline.bench.timing import UNAVAILABLE, timed_row
 from driftline.bench.words import row_words
 from driftline.checking.checker import Checker
@@ -32,24 +33,6 @@ from driftline.oracle.judge import Reference
 
 FASTER, SLOWER, NOISE = "faster", "slower", "within noise"
 _CONCLUSIONS = {1: FASTER, -1: SLOWER, 0: NOISE}
-
-
-@dataclass(frozen=True)
-class BenchOptions:
-    """How a run is measured."""
-
-    size: str = FULL
-    dtype: str = "float32"
-    repeat: int = 20  # rounds
-    seconds: float = 60.0  # after so many no further round is begun, for each target
-    verdict: bool = True
-    seed: int = 0
-    timeout: float = 900.0
-    memory_limit: int = 16 << 30
-    plugins: tuple[str, ...] = ()
-
-    def of_checks(self) -> CheckOptions:
-        return CheckOptions(seed=self.seed, timeout=self.timeout, memory_limit=self.memory_limit, plugins=self.plugins)
 
 
 def run_bench(
@@ -146,11 +129,14 @@ class _Model:
     def _timed(self, target: Target, case: Case) -> BenchRow:
         if known := self._known.get(str(target)):
             return known
-        options = self._options
         row = timed_row(
-            self._checker, self.found.name, case, target, rounds=options.repeat, seconds=options.seconds,
-            timeout=options.timeout, tell=lambda words: self._listener(Working(self._name_of(target), words)),
-        )  # fmt: skip
+            self._checker,
+            self.found.name,
+            case,
+            target,
+            options=self._options,
+            tell=lambda words: self._listener(Working(self._name_of(target), words)),
+        )
         eager = self.rows.get(baseline_of(target))
         if row.speedup is None or eager is None or eager.speedup is None:
             return row

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from driftline.backends import resolve
+from driftline.bench.options import BenchOptions
 from driftline.bench.result import BenchRow, Clocked
 from driftline.checking.checker import Checker, TakenForm
 from driftline.checking.timed import baseline_of, contestant_of, why_unusable
@@ -20,14 +21,14 @@ from driftline.core.target import Target
 from driftline.core.text import first_line
 from driftline.measure.contestant import Contestant, Untimed
 from driftline.measure.estimate import median_of, ratio_of
-from driftline.measure.rounds import Rounds, Timing, by_clock, interleave
+from driftline.measure.rounds import RoundLimits, Rounds, Timing, by_clock, interleave
 
 UNAVAILABLE = "UNAVAILABLE"
 Tell = Callable[[str], None]  # what is being done now
 
 
 def timed_row(
-    checker: Checker, model: str, case: Case, target: Target, *, rounds: int, seconds: float, timeout: float, tell: Tell
+    checker: Checker, model: str, case: Case, target: Target, *, options: BenchOptions, tell: Tell
 ) -> BenchRow:
     """Time the program of a case on a target against eager; eager itself against eager, which shows the noise."""
     row = BenchRow(model, str(target), clock="cpu" if target.device == "cpu" else "wall")
@@ -43,17 +44,16 @@ def timed_row(
             row = replace(row, converter=form.converter, convert_seconds=form.seconds or None)
         with contextlib.ExitStack() as held:
             tell("compiling")
-            tested = held.enter_context(contestant_of(checker, case, target, form, timeout))
+            tested = held.enter_context(contestant_of(checker, case, target, form, options.timeout))
             row = _described(row, tested)
             if not tested.usable:
                 return row
             baseline = baseline_of(target)
-            eager = held.enter_context(contestant_of(checker, case, baseline, TakenForm(case.program), timeout))
+            eager = held.enter_context(contestant_of(checker, case, baseline, TakenForm(case.program), options.timeout))
             if not eager.usable:
                 return replace(row, outcome=str(Outcome.ERROR), problem=f"{baseline} fails: {why_unusable(eager)}")
-            taken = interleave(
-                eager, tested, rounds, seconds=seconds, tell=lambda done, of: tell(f"round {done + 1} of {of}")
-            )
+            limits = RoundLimits(options.repeat, options.seconds)
+            taken = interleave(eager, tested, limits, tell=lambda done, of: tell(f"round {done + 1} of {of}"))
             return _with_times(row, tested, taken)
     except (Untimed, DriftlineError) as error:
         return replace(row, outcome=str(Outcome.ERROR), problem=first_line(str(error)))

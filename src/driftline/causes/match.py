@@ -88,7 +88,13 @@ def _covered(cause: Cause, operators: frozenset[str]) -> bool:
 
 
 def _evidence(cause: Cause, seen: Sighting) -> str:
+    """Return the first condition on the evidence that does not hold, or an empty string."""
     found = seen.evidence
+    return _numbers_differ(cause, found) or _circumstances_differ(cause, seen) or _words_differ(cause, found)
+
+
+def _numbers_differ(cause: Cause, found: Evidence) -> str:
+    """Compare how the worst elements are wrong."""
     if cause.faults and (not found.faults or not set(found.faults) <= set(cause.faults)):
         return f"faults {', '.join(cause.faults)}: it has {', '.join(found.faults) or 'none'}"
     if cause.narrower and not _stays_in(found, cause.narrower):
@@ -97,6 +103,12 @@ def _evidence(cause: Cause, seen: Sighting) -> str:
         return f"rounded_to {cause.rounded_to}: what came is not what is expected in that type"
     if cause.off_by and not _all(found, lambda one: cause.off_by[0] <= abs(one.got - one.expected) <= cause.off_by[1]):
         return f"off_by {cause.off_by[0]} to {cause.off_by[1]}: an element is off by less, or by more"
+    return ""
+
+
+def _circumstances_differ(cause: Cause, seen: Sighting) -> str:
+    """Compare in which calls, with which settings, and where the elements are wrong."""
+    found = seen.evidence
     if cause.empty and not seen.empty:
         return "empty: no input is, as far as is known"
     if cause.later_call and not seen.later_call:
@@ -105,6 +117,11 @@ def _evidence(cause: Cause, seen: Sighting) -> str:
         return f"settings {', '.join(cause.settings)}: it has {', '.join(sorted(seen.settings)) or 'none listed'}"
     if cause.regions and not set(found.regions) & set(cause.regions):
         return f"regions {', '.join(cause.regions)}: it has {', '.join(found.regions) or 'none'}"
+    return ""
+
+
+def _words_differ(cause: Cause, found: Evidence) -> str:
+    """Compare the numbers themselves, the policies that explain them, and what an error says."""
     for name, wanted in (("got", cause.got), ("expected", cause.expected)):
         came: list[Number] = [getattr(one, name) for one in found.worst]
         if wanted and not (came and all(any(_same(one, other) for other in wanted) for one in came)):

@@ -78,13 +78,7 @@ class _Reader:
         # A drift is a wrong value that is seen over many elements: bugs do not tell them apart.
         told["kinds"] = tuple(dict.fromkeys("wrong-value" if kind == "bias" else kind for kind in told["kinds"]))
         spelled = told.pop("operators", ())
-        witness = told.pop("witness")
-        if not witness.get("program"):
-            raise self._wrong("witness.program is missing: the program that shows the cause")
-        if witness.get("plant"):
-            raise self._wrong("witness.plant: a witness must fail by itself; only a neighbour may have a planted fault")
-        target = witness.get("target") or told["compiler"]
-        beside = told.pop("neighbour", None)
+        witness, neighbour = self._programs(told.pop("witness"), told.pop("neighbour", None), told["compiler"])
         found = Cause(
             id=f"{folder}/{self._path.stem}",
             path=self._path,
@@ -94,18 +88,28 @@ class _Reader:
             regions=tuple(Region(one) for one in told.pop("regions", ())),
             needs=tuple(InputClass(one) for one in told.pop("needs", ())),
             machines=tuple(machine_name(one) for one in told.pop("machines", ())),
-            witness=Witness(target, witness["program"]),
-            neighbour=Neighbour(
-                beside.get("target") or target, beside.get("program") or witness["program"], beside.get("plant", "")
-            )
-            if beside is not None
-            else None,
+            witness=witness,
+            neighbour=neighbour,
             **told,
         )
         if (found.fails_on or found.passes_on) and not found.example:
             raise self._wrong('fails_on and passes_on tell of an example; name its file, as in example = "name.py"')
         self._require_narrow(found)
         return found
+
+    def _programs(
+        self, witness: dict[str, str], beside: dict[str, str] | None, compiler: str
+    ) -> tuple[Witness, Neighbour | None]:
+        """Return the program that shows the cause, and the one beside it that the cause does not explain."""
+        if not witness.get("program"):
+            raise self._wrong("witness.program is missing: the program that shows the cause")
+        if witness.get("plant"):
+            raise self._wrong("witness.plant: a witness must fail by itself; only a neighbour may have a planted fault")
+        shown = Witness(witness.get("target") or compiler, witness["program"])
+        if beside is None:
+            return shown, None
+        target, program = beside.get("target") or shown.target, beside.get("program") or shown.program
+        return shown, Neighbour(target, program, beside.get("plant", ""))
 
     def _require_narrow(self, cause: Cause) -> None:
         """A cause that any failure nearby would fit hides new bugs; see docs/how-to/causes.md."""

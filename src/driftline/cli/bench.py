@@ -134,9 +134,10 @@ def bench(
 def _measure(asked: _BenchOptions, out: Path | None, plugins: tuple[str, ...]) -> tuple[BenchRun, Path]:
     """Measure the models; return the run and its folder, to which the run is written as it goes on."""
     from driftline.backends import resolve
+    from driftline.bench.options import BenchOptions
     from driftline.bench.page import run_page
     from driftline.bench.result import PAGE
-    from driftline.bench.runner import BenchOptions, run_bench
+    from driftline.bench.runner import run_bench
     from driftline.bench.suite import chosen_models
     from driftline.checking.checker import Checker
     from driftline.core.target import parse_targets

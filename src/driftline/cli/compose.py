@@ -62,6 +62,7 @@ def compose(asked: _ComposeOptions, as_json: bool) -> int:
     log_softmax cumsum sum mean amax amin logsumexp prod norm var std normalize layer_norm rms_norm.
     """
     from driftline.execute.pool import Pool
+    from driftline.generate.graph import TensorType
     from driftline.instabilities.compose import compose as make
     from driftline.instabilities.models import METADATA, write_models
     from driftline.instabilities.operations import parse_operations
@@ -73,7 +74,7 @@ def compose(asked: _ComposeOptions, as_json: bool) -> int:
     if out.is_dir() and any(out.iterdir()) and not (out / METADATA).is_file():
         raise DriftlineError(f"--out {out}: the folder is not empty, and holds no composed models; name another one.")
     models = make(
-        operations, asked.length, least=asked.min_count, every=asked.every, dtype=asked.dtype, shape=sizes,
+        operations, asked.length, least=asked.min_count, every=asked.every, tensor=TensorType(asked.dtype, sizes),
         seed=asked.seed,
     )  # fmt: skip
     about = {"operators": [one.name for one in operations], "length": asked.length, "dtype": asked.dtype,

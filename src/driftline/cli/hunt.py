@@ -36,12 +36,13 @@ from driftline.core.quoting import shell
 
 if TYPE_CHECKING:
     from driftline.campaign.hunt.result import HuntResult
+    from driftline.campaign.hunt.settings import HuntSettings
     from driftline.causes import Library
     from driftline.report.baseline import Baseline
     from driftline.store.hunts import Hunt
     from driftline.workbench import Workbench
 
-# Options that are keywords of `Workbench.hunt` by the same name.
+# Options that are fields of `HuntSettings` by the same name.
 _SAME = ("seed", "timeout", "diagnose", "llm_tokens", "llm_cost", "llm_replay", "shard")
 _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 
@@ -161,12 +162,12 @@ def hunt(**given: Any) -> int:
         try:
             progress_line("Importing the compilers ...")
             with HuntProgress(elapsed()) as progress:
-                result = bench.hunt(**order.keywords, spent=elapsed(), listener=progress)
+                result = bench.hunt(asked=order.settings, spent=elapsed(), listener=progress)
         except (DriftlineError, OSError) as error:
             _show_failed(order, bench, older, error)
             raise
         except KeyboardInterrupt:
-            going = own_hunt(HuntLog(bench.store), older, resuming=order.keywords["resume"])
+            going = own_hunt(HuntLog(bench.store), older, resuming=order.settings.resume)
             if not going:
                 raise
             return _show_interrupted(order, bench, going)
@@ -178,7 +179,7 @@ def hunt(**given: Any) -> int:
 class _HuntOrder:
     """What the command line and the project file ask for."""
 
-    keywords: dict[str, Any]  # of `Workbench.hunt`
+    settings: HuntSettings
     library: Library
     before: Baseline | None
     store: Path
@@ -189,6 +190,7 @@ class _HuntOrder:
 
 def _read(given: Mapping[str, Any]) -> _HuntOrder:
     """Validate everything that was asked for, before a store is made or a worker starts."""
+    from driftline.campaign.hunt.settings import HuntSettings
     from driftline.report.baseline import read_baseline
 
     resuming = given["resume"] is not None
@@ -206,23 +208,22 @@ def _read(given: Mapping[str, Any]) -> _HuntOrder:
         raise DriftlineError(
             "--llm-tokens, --llm-cost and --llm-replay are for the generator llm: name it with --generators."
         )
-    same = {name: given[name] for name in _SAME}
-    keywords = {
-        **same,
-        "seconds": seconds,
-        "programs": given["programs"] or 0,
-        "least": given["least"] or 0,
-        "targets": [targets] if targets is not None else None,
-        "generators": wanted,
-        "inputs": _names(given["inputs"]),
-        "settings": given["varying"] or "",
-        "cluster": given["cluster"] or "",
-        "accept": agreed,
-        "resume": resuming,
-        "number": given["resume"] or 0,
-        "llm": llm_table_of_run() if with_model else None,
-    }
-    return _HuntOrder(keywords, library, before, given["store"], given["out"], given["as_json"], given["budget"])
+    settings = HuntSettings(
+        seconds=seconds,
+        programs=given["programs"] or 0,
+        least=given["least"] or 0,
+        targets=[targets] if targets is not None else None,
+        generators=wanted,
+        inputs=_names(given["inputs"]),
+        settings=given["varying"] or "",
+        cluster=given["cluster"] or "",
+        accept=agreed,
+        resume=resuming,
+        number=given["resume"] or 0,
+        llm=llm_table_of_run() if with_model else None,
+        **{name: given[name] for name in _SAME},
+    )
+    return _HuntOrder(settings, library, before, given["store"], given["out"], given["as_json"], given["budget"])
 
 
 def _read_accept(given: Mapping[str, Any], resuming: bool) -> tuple[str, ...]:
@@ -290,7 +291,7 @@ def _show_failed(order: _HuntOrder, bench: Workbench, older: Collection[int], er
     """Print what a hunt that an error ended had found, or that it found nothing."""
     from driftline.store.hunts import HuntLog
 
-    begun = own_hunt(HuntLog(bench.store), older, resuming=order.keywords["resume"])
+    begun = own_hunt(HuntLog(bench.store), older, resuming=order.settings.resume)
     if begun:
         show_so_far(bench.store, begun, order.library, as_json=order.as_json)
     elif no_room(error):
@@ -306,7 +307,7 @@ def _show_interrupted(order: _HuntOrder, bench: Workbench, going: Hunt) -> int:
         note("driftline: interrupted while bugs were explained; everything so far is kept.")
         return 130
     plan = going.plan  # which has a new limit once the hunt goes on under it
-    seconds, programs, tokens = (order.keywords[name] for name in ("seconds", "programs", "llm_tokens"))
+    seconds, programs, tokens = order.settings.seconds, order.settings.programs, order.settings.llm_tokens
     limit = ["--budget", str(order.budget)] if seconds and plan.get("seconds") != seconds else []
     limit += ["--programs", str(programs)] if programs and plan.get("programs") != programs else []
     limit += ["--llm-tokens", str(tokens)] if tokens else []

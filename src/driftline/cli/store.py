@@ -34,7 +34,7 @@ def merge(stores: tuple[Path, ...], into: Path, as_json: bool) -> int:
     """Merge stores into one: bugs, findings, cases, hunts, audits, checks, reductions, diagnoses, answers of models.
 
     The result is the same in any order, and merging a store again changes nothing. The stores are only read: one that
-    a hunt is writing is taken as it is at that moment, and one of an older Driftline is brought up to date in a copy.
+    a hunt is writing is taken as it is at that moment.
 
     \b
       driftline store merge shard-1 shard-2 shard-3 --into all
@@ -44,8 +44,8 @@ def merge(stores: tuple[Path, ...], into: Path, as_json: bool) -> int:
     status that people gave wins over one that Driftline gave; two that contradict each other are named. A hunt that is
     in two stores is taken as it was later. How often a program was checked is the greatest count, not the sum.
 
-    Exit codes: 0 merged, 1 merged, but damaged rows or objects were skipped, 2 a store is missing, newer than this
-    Driftline, or in use.
+    Exit codes: 0 merged, 1 merged, but damaged rows or objects were skipped, 2 a store is missing, written by another
+    release of Driftline, or in use.
     """
     from driftline.report.results import SCHEMA
     from driftline.store.merge import merge_stores

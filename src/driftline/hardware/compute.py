@@ -7,7 +7,8 @@ saturate. Everything else is computed as torch does it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from driftline.hardware.arithmetic import DeviceArithmetic
@@ -31,6 +32,21 @@ class DeviceInterpreter:
 
     def run(self, *args: Any) -> Any:
         return self._interpreter.run(*args)
+
+
+@dataclass(frozen=True)
+class _Convolution:
+    """The arguments of aten.convolution."""
+
+    given: Any
+    weight: Any
+    bias: Any
+    stride: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
+    transposed: bool
+    output_padding: Sequence[int]
+    groups: int
 
 
 class _Device:
@@ -82,7 +98,7 @@ class _Device:
             product = self._product(args[1], args[2])
             return (args[0] * kwargs.get("beta", 1) + product * kwargs.get("alpha", 1)).to(product.dtype)
         if name == "convolution":
-            return self._convolution(*args)
+            return self._convolution(_Convolution(*args))
         if name == "sum":
             return self._sum(args, kwargs)
         if name == "mean" and not kwargs.get("dtype"):
@@ -103,14 +119,13 @@ class _Device:
             total = (total.double() + block).to(narrow)
         return total.to(left.dtype)
 
-    def _convolution(
-        self, given: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *rest: Any
-    ) -> Any:
+    def _convolution(self, call: _Convolution) -> Any:
         """A convolution over two dimensions as a product of unfolded windows; others are computed as torch does it."""
         import torch
 
-        groups = rest[-1]
-        if transposed or given.dim() != 4 or not given.numel():
+        given, weight, bias, groups = call.given, call.weight, call.bias, call.groups
+        stride, padding, dilation = call.stride, call.padding, call.dilation
+        if call.transposed or given.dim() != 4 or not given.numel():
             return None
         batch, outs = given.shape[0], weight.shape[0]
         kernel = tuple(weight.shape[2:])

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from driftline.core.errors import DriftlineError
-from driftline.core.text import did_you_mean
 from driftline.hardware.arithmetic import DeviceArithmetic
 from driftline.hardware.constraint import Constraint, byte_count
 from driftline.hardware.constraints.memory import MemoryConstraint
@@ -16,8 +14,6 @@ from driftline.hardware.constraints.shape import ShapeConstraint
 from driftline.hardware.facts import GraphFacts
 from driftline.hardware.violation import Violation
 
-SHIPPED = Path(__file__).with_name("profiles")
-GENERIC = "generic"  # what is taken when no profile is named
 _SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -74,48 +70,3 @@ class Profile:
             except ValueError as error:
                 raise DriftlineError(f"MOCK_MAX_MEMORY={text} is not valid: {error}.") from error
         return changed
-
-
-def shipped_profiles() -> list[str]:
-    """The names of the profiles that come with Driftline."""
-    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
-
-
-def load_profile(profile: str | Path | Profile) -> Profile:
-    """A profile by the name of a shipped one, by a TOML file, or as `file.py:name` of a Python file; or as it is."""
-    if isinstance(profile, Profile):
-        return profile
-    from driftline.hardware.reader import read_profile
-
-    text = str(profile)
-    python, _, attribute = text.partition(".py:")
-    if text.endswith(".py") or attribute:
-        return _from_python(Path(f"{python}.py") if attribute else Path(text), attribute or "profile")
-    path = profile_file(text)
-    return read_profile(path)
-
-
-def profile_file(text: str) -> Path:
-    """The TOML file that is meant: a shipped name, or a path."""
-    if text in shipped_profiles():
-        return SHIPPED / f"{text}.toml"
-    path = Path(text).expanduser()
-    if not path.is_file():
-        known = shipped_profiles()
-        hint = did_you_mean(text, known)
-        raise DriftlineError(
-            f"There is no profile {text!r}: neither a file nor a shipped one.{hint} Shipped: {', '.join(known)}."
-        )
-    return path
-
-
-def _from_python(path: Path, attribute: str) -> Profile:
-    """Runs the file: for the user's own process, and for workers."""
-    if not path.is_file():
-        raise DriftlineError(f"The profile {path} does not exist.")
-    import runpy
-
-    found = runpy.run_path(str(path)).get(attribute)
-    if not isinstance(found, Profile):
-        raise DriftlineError(f"{path} defines no Profile called {attribute!r}; write {attribute} = Profile(...).")
-    return found

@@ -30,7 +30,7 @@ _PUBLIC = {
     "Broken": "driftline.hardware.constraint",
     "Violation": "driftline.hardware.violation",
     "aot_mock_backend": "driftline.inductor.mock",
-    "load_profile": "driftline.hardware.profile",
+    "load_profile": "driftline.hardware.loading",
     "mock_backend": "driftline.inductor.mock",
     "register_accelerator": "driftline.inductor.adapters",
     "register_constraint": "driftline.hardware.constraint",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,17 @@ def by_tolerance(metrics: TensorMetrics) -> tuple[str, str]:
     return "fail", str(metrics)
 
 
-def by_oracle(
-    model: Callable[..., Any], inputs: Any, got: Arrays, *, grad: bool, seed: int, arithmetic: str = "",
-    deadline: float = math.inf,
-) -> dict[str, tuple[str, str]]:  # fmt: skip
+@dataclass(frozen=True)
+class OracleQuestion:
+    """How the oracle is to judge outputs."""
+
+    grad: bool
+    seed: int
+    arithmetic: str = ""
+    deadline: float = math.inf  # of `time.monotonic`
+
+
+def by_oracle(model: Callable[..., Any], inputs: Any, got: Arrays, asked: OracleQuestion) -> dict[str, tuple[str, str]]:
     """Judgement and reason for each output; after the deadline (`time.monotonic`), for those that it knows to be wrong.
     Raises `NoShadow` where the oracle cannot judge this program, or knows of none before the deadline. Its runs in
     float64 have all processors: nothing else runs beside them."""
@@ -61,13 +68,13 @@ def by_oracle(
     before = torch.get_num_threads()
     torch.set_num_threads(max(before, all_cores()))
     try:
-        return _by_oracle(model, inputs, got, grad, seed, arithmetic, deadline)
+        return _by_oracle(model, inputs, got, asked)
     finally:
         torch.set_num_threads(before)
 
 
 def _by_oracle(
-    model: Callable[..., Any], inputs: Any, got: Arrays, grad: bool, seed: int, arithmetic: str, deadline: float
+    model: Callable[..., Any], inputs: Any, got: Arrays, asked: OracleQuestion
 ) -> dict[str, tuple[str, str]]:
     import torch
 
@@ -75,11 +82,11 @@ def _by_oracle(
     live = replace(live, function=_on_cpu(live.function), arguments=_moved(live.arguments))
     arrays = live.example_arrays()
     program = Program("torch", "torch", "", Path(), "model")
-    opened = OpenedProgram(program, example=arrays, grad=grad, seed=seed, live=live)
+    opened = OpenedProgram.of_live(program, live, example=arrays, grad=asked.grad, seed=asked.seed)
     opened.fresh = lambda: live  # type: ignore[method-assign]
     try:
         native: Arrays = import_string(REFERENCES["torch"])(opened).native(arrays)
-        shadow = LocalShadow(opened, arrays, deadline)
+        shadow = LocalShadow(opened, arrays, asked.deadline)
         exact = shadow.exact()
     except (NoExactReference, DriftlineError) as reason:
         raise NoShadow(first_line(str(reason))) from reason
@@ -91,7 +98,7 @@ def _by_oracle(
     if set(native) != set(got):
         missing = ", ".join(sorted(set(got) - set(native)))
         raise NoShadow(f"the reference run has no {missing}")
-    trait = TargetTraits(calls_user_code=True, positional=False, arithmetic=arithmetic)
+    trait = TargetTraits(calls_user_code=True, positional=False, arithmetic=asked.arithmetic)
     found: dict[str, tuple[str, str]] = {}
     left = dict(got)
     while left:  # a verdict names the first output that is wrong: ask again without it

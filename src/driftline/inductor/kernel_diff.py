@@ -23,7 +23,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.structure import rebuild
 from driftline.core.text import first_line
 from driftline.inductor.diff_report import ORACLE, TOLERANCE, KernelDiffReport, OutputDiff
-from driftline.inductor.diff_verdict import LARGEST, by_oracle, by_tolerance, tolerance_of
+from driftline.inductor.diff_verdict import LARGEST, OracleQuestion, by_oracle, by_tolerance, tolerance_of
 from driftline.inductor.lab import DEFAULT, Lab
 from driftline.inductor.tf32 import TF32, kinds_with_tf32, without_tf32
 from driftline.oracle.judge import NoShadow
@@ -167,10 +167,8 @@ class KernelDiffHarness:
         elements = sum(value.numel() for value in got.values() if isinstance(value, torch.Tensor))
         if elements > LARGEST:
             raise NoShadow(f"the outputs have {elements:,} elements, which is too much to play in float64")
-        return by_oracle(
-            self._model, self._inputs, as_arrays(got), grad=self._grad, seed=self._seed, arithmetic=arithmetic,
-            deadline=self._deadline,
-        )  # fmt: skip
+        asked = OracleQuestion(self._grad, self._seed, arithmetic, self._deadline)
+        return by_oracle(self._model, self._inputs, as_arrays(got), asked)
 
     def _kept(
         self, report: KernelDiffReport, out: str | Path | None, expected: dict[str, Any] | None, got: Any

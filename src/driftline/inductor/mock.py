@@ -19,8 +19,9 @@ from typing import Any, ClassVar
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean, plural
 from driftline.hardware.constraint import Constraint
+from driftline.hardware.loading import GENERIC, load_profile
 from driftline.hardware.lowering import GraphChecker, lower_by_aot, lower_by_inductor, lower_plainly
-from driftline.hardware.profile import GENERIC, Profile, load_profile
+from driftline.hardware.profile import Profile
 from driftline.hardware.report import ConstraintReport
 from driftline.hardware.violation import SHOWN, ConstraintWarning, Violation, grouped, violation_error
 from driftline.inductor.lab import DEFAULT, Lab

@@ -41,28 +41,30 @@ class Composition:
     graph: Graph
 
 
+USUAL = TensorType("float32", (16, 8))
+
+
 def compose(
     operations: Sequence[Composable],
     length: int,
     *,
     least: int | None = None,
     every: bool = False,
-    dtype: str = "float32",
-    shape: tuple[int, ...] = (16, 8),
+    tensor: TensorType = USUAL,
     seed: int = 0,
 ) -> list[Composition]:
     """Every model, or at least `least` of them (ten, or as many as there are, unless it is given), among which each
-    operator comes up. The same arguments give the same models."""
+    operator comes up, on inputs of the type `tensor`. The same arguments give the same models."""
     if every:
         _require_few(operations, length)
-    found = list(_made(_sequences(operations, length, seed), TensorType(dtype, shape)))
+    found = list(_made(_sequences(operations, length, seed), tensor))
     if least is not None and len(found) < least:
         raise DriftlineError(
             f"--min-count {least}: {names_of(operations)} at length {length} make only {plural(len(found), 'model')}"
             " that can be written as torch and ONNX. Lower it, raise --length, or name more operators."
         )
     if not found:
-        raise DriftlineError(f"{names_of(operations)} at length {length}: no model can be written in {dtype}.")
+        raise DriftlineError(f"{names_of(operations)} at length {length}: no model can be written in {tensor.dtype}.")
     if every:
         return found
     return _chosen(found, min(10 if least is None else least, len(found)), seed)

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from driftline.backends import resolve
 from driftline.campaign.check.session import keep_failures, maker_of
@@ -31,18 +31,41 @@ from driftline.core.verdict import Judgement
 from driftline.events import Listener, ModelsMeasured, RunPlanned, Working, ignore
 from driftline.execute.shelf import save_samples
 from driftline.inputs.files import read_arrays
-from driftline.instabilities.frameworks import Framework, available
+from driftline.instabilities.frameworks import DEFAULT_FRAMEWORKS, Framework, available
 from driftline.instabilities.measuring import ModelScreener, ReferredModel
 from driftline.instabilities.models import FORMS, MEANING, METADATA, ModelFiles, read_models
 from driftline.instabilities.records import ModelRecord, RunFolder, RuntimeRecord, counted_words
 from driftline.instabilities.requests import ReferItem
-from driftline.instabilities.samples import check_source, input_files, make_inputs, write_samples
+from driftline.instabilities.samples import InputSource, check_source, input_files, make_inputs, write_samples
 from driftline.store import Bug, Store
 
 BATCH = 24  # models at a time
 SOLVING = 2.0  # seconds for the inputs of one model
 
 _Result = TypeVar("_Result")
+
+
+class RunKeywords(TypedDict, total=False):
+    """The settings of a run as keyword arguments; the fields of `RunSettings`."""
+
+    inputs: str
+    frameworks: str
+    seed: int
+    timeout: float
+    solving: float
+    specs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a run over the models of a folder is asked for."""
+
+    inputs: str = "specials"  # "specials", "symbolic", or a file or folder of inputs
+    frameworks: str = DEFAULT_FRAMEWORKS
+    seed: int = 0
+    timeout: float = 60.0  # seconds for one model
+    solving: float = SOLVING  # seconds to solve the inputs of one model
+    specs: Sequence[str] = ()  # what the bytes of KLEE's test cases are, such as `input:float32[3]`
 
 
 @dataclass(frozen=True)
@@ -224,9 +247,8 @@ class _ModelRun:
                 ]
                 return
             maker = maker_of(first, options)
-            model.samples = make_inputs(
-                self._pool, first, maker, options, self._plan.inputs, self._plan.budget, self._plan.specs
-            )
+            source = InputSource(self._plan.inputs, self._plan.budget, self._plan.specs)
+            model.samples = make_inputs(self._pool, first, maker, options, source)
             write_samples(folder, model.samples)
             model.record = replace(model.record, inputs=tuple(sample.origin for sample in model.samples))
         except DriftlineError as error:

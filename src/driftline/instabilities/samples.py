@@ -7,7 +7,7 @@ all inputs made here are finite.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import ml_dtypes
@@ -56,23 +56,26 @@ def input_files(path: Path) -> list[Path]:
     return found[:FILES]
 
 
+@dataclass(frozen=True)
+class InputSource:
+    """Where the inputs of models come from."""
+
+    name: str  # "specials", "symbolic", or a file or folder of inputs
+    budget: float  # seconds to solve the inputs of one model
+    specs: tuple[TensorSpec, ...] = ()  # what the bytes of a foreign file are
+
+
 def make_inputs(
-    pool: Pool,
-    opened: LoadedProgram,
-    maker: InputMaker,
-    options: CheckOptions,
-    source: str,
-    budget: float,
-    specs: Sequence[TensorSpec] = (),
+    pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, asked: InputSource
 ) -> list[Inputs]:
-    """The inputs of one model. Where solving finds none, the specials stand in. `specs` say what the bytes of a foreign
-    file are."""
+    """Make the inputs of one model. Where solving finds none, the specials stand in."""
+    source = asked.name
     if source == SYMBOLIC:
-        return _solved(pool, opened, maker, options, budget) or special_samples(maker, options.seed)
+        return _solved(pool, opened, maker, options, asked.budget) or special_samples(maker, options.seed)
     if source == SPECIALS:
         return special_samples(maker, options.seed)
     files = input_files(Path(source))
-    return [sample for path in files for sample in _of_file(path, maker, options.seed, specs)][:FILES]
+    return [sample for path in files for sample in _of_file(path, maker, options.seed, asked.specs)][:FILES]
 
 
 def _solved(pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, budget: float) -> list[Inputs]:

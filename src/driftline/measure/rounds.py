@@ -56,26 +56,34 @@ def by_clock(timings: Sequence[Timing], clock: str) -> list[float]:
     return [max(timing.cpu if clock == "cpu" else timing.wall, 1e-9) for timing in timings]
 
 
+@dataclass(frozen=True)
+class RoundLimits:
+    """How many rounds there are: `most`, or fewer if the time is over, but the `fewest` in any case."""
+
+    most: int
+    seconds: float = math.inf  # after so many no further round is begun
+    fewest: int = FEWEST_ROUNDS
+
+
 def interleave(
     first: Timed,
     second: Timed,
-    rounds: int,
+    limits: RoundLimits,
     *,
-    seconds: float = math.inf,
-    fewest: int = FEWEST_ROUNDS,
     tell: Callable[[int, int], None] = lambda done, of: None,
     settled: Callable[[Rounds], bool] = lambda taken: False,
 ) -> Rounds:
-    """Time two contestants in turn. No round is begun after so many seconds, nor once the rounds so far have `settled`
-    the question, but there are the `fewest` at least. `tell` is told how many rounds are done, of how many."""
+    """Time two contestants in turn. No round is begun beyond the limits, nor once the rounds so far have `settled` the
+    question, but there are the fewest at least. `tell` is told how many rounds are done, of how many."""
     pair = (first, second)
     calls = [calls_in_a_round(contestant.time(1)) for contestant in pair]
     taken: tuple[list[Timing], list[Timing]] = ([], [])
-    deadline = time.monotonic() + seconds
-    for done in range(rounds):
-        if done >= fewest and (time.monotonic() >= deadline or settled(Rounds(tuple(taken[0]), tuple(taken[1])))):
+    deadline = time.monotonic() + limits.seconds
+    for done in range(limits.most):
+        over = done >= limits.fewest and time.monotonic() >= deadline
+        if over or (done >= limits.fewest and settled(Rounds(tuple(taken[0]), tuple(taken[1])))):
             break
-        tell(done, rounds)
+        tell(done, limits.most)
         for place in (0, 1) if done % 2 == 0 else (1, 0):
             taken[place].append(pair[place].time(calls[place]))
     return Rounds(tuple(taken[0]), tuple(taken[1]))

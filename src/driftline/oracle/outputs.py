@@ -118,17 +118,15 @@ def judge_all(
             finite = np.isfinite(native[name]) & np.isfinite(shadow.reference[name])
             unjudged[name] += int((~finite).sum())
             halves = _parts(np.where(finite, got[name], native[name]), native[name], shadow, name)
-            parts = [_judge_float(name, g, n, r, s, lo, hi, arithmetic) for g, n, r, s, lo, hi in halves]
+            parts = [_judge_float(name, g, n, Shadowed(r, s, lo, hi), arithmetic) for g, n, r, s, lo, hi in halves]
         elif is_float(got[name].dtype.name):
             samples = _known_only(shadow.samples[name], shadow.open.get(name))
-            noise = (shadow.reference[name], samples, shadow.low[name], shadow.high[name])
-            part = _judge_float(name, got[name], native[name], *noise, arithmetic, shadow.worst_case)
+            noise = Shadowed(shadow.reference[name], samples, shadow.low[name], shadow.high[name], shadow.worst_case)
+            part = _judge_float(name, got[name], native[name], noise, arithmetic)
             if part.finding and excuses and _is_unmodelled(part.finding):
                 # Many steps add up to more than a few shuffled runs show, in the unoptimised run as well: what stands
                 # out when their spread counts as movement needs no excuse.
-                more = _judge_float(
-                    name, got[name], native[name], *noise, arithmetic, shadow.worst_case, steps_move=True
-                )
+                more = _judge_float(name, got[name], native[name], noise, arithmetic, steps_move=True)
                 # A drift does not stand out: it shows in elements without steps, of which their spread says nothing.
                 stands_out = more.finding and more.finding.kind is not Kind.BIAS and not _is_unmodelled(more.finding)
                 part = more if stands_out else part
@@ -297,25 +295,40 @@ def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> 
     return JudgedPart(WrongOutput(Kind.WRONG_VALUE, evidence))
 
 
+@dataclass(frozen=True)
+class Shadowed:
+    """What the shadow says of one output."""
+
+    reference: Array
+    samples: Array
+    low: Array  # the band of legal steps
+    high: Array
+    worst_case: float = 0.0
+
+
 def _judge_float(
-    name: str, got: Array, native: Array, reference: Array, samples: Array, low: Array, high: Array,
-    arithmetic: Arithmetic, worst_case: float = 0.0, *, steps_move: bool = False,
-) -> JudgedPart:  # fmt: skip
-    dtype = got.dtype.name
+    name: str, got: Array, native: Array, shadow: Shadowed, arithmetic: Arithmetic, *, steps_move: bool = False
+) -> JudgedPart:
+    dtype, reference, samples = got.dtype.name, shadow.reference, shadow.samples
     with np.errstate(all="ignore"):
         value = got.astype(np.float64)
         odd, undecided = compare_classes(got, native, reference, samples, arithmetic)
-        noise = Noise(reference, samples - reference, low, high, steps_move)
+        noise = Noise(reference, samples - reference, shadow.low, shadow.high, steps_move)
         # Where the program itself overflows and float64 does not, there is no number to hold against another one.
         overflown = np.isfinite(reference.astype(got.dtype)) & ~np.isfinite(native)
         undecided = undecided | overflown
         own_value = native.astype(np.float64)
         deviation = measure(
-            np.where(overflown, reference, value), noise, dtype, arithmetic, native=own_value, worst_case=worst_case
+            np.where(overflown, reference, value),
+            noise,
+            dtype,
+            arithmetic,
+            native=own_value,
+            worst_case=shadow.worst_case,
         )
         own = measure(own_value, noise, dtype, arithmetic, aggregates=False)
     unjudged = int((deviation.unjudged | undecided).sum())
-    near = _near_miss(name, value, native, reference, deviation, own, samples.shape[0])
+    near = _near_miss(name, value, native, shadow, deviation, own)
     near = replace(near, dtype=dtype, elements=got.size, unjudged=unjudged)
     if deviation.element > ELEMENT_LIMIT:
         # Where numbers are wrong too, a NaN among them is the lesser news.
@@ -370,10 +383,10 @@ def _nonfinite(name: str, got: Array, native: Array, reference: Array, odd: Arra
 
 
 def _near_miss(
-    name: str, value: Array, native: Array, reference: Array, deviation: Deviation, own: Deviation, runs: int
+    name: str, value: Array, native: Array, shadow: Shadowed, deviation: Deviation, own: Deviation
 ) -> Evidence:
     """How close an output came to a finding, with the element that came closest."""
-    place = deviation.place
+    place, reference = deviation.place, shadow.reference
     with np.errstate(all="ignore"):
         eager = float(np.abs(native.astype(np.float64)[place] - reference[place])) if reference.size else 0.0
     return Evidence(
@@ -387,7 +400,7 @@ def _near_miss(
         sigma=deviation.sigma,
         native_z=eager / deviation.sigma if deviation.sigma else 0.0,
         native_worst_z=own.element,
-        runs=runs,
+        runs=shadow.samples.shape[0],
         totals=deviation.totals,
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS
@@ -27,6 +28,7 @@ from driftline.core.wire import decode, encode
 from driftline.events import AuditStarted, BugSeen, Listener, OutOfReach, Working, ignore, says
 from driftline.execute.pool import Pool, PoolExpired, WorkerKind, WorkerStartError
 from driftline.execute.requests import PROBE, ProbeRequest
+from driftline.patterns.audit_settings import AuditSettings
 from driftline.patterns.auditees import Auditee, auditee
 from driftline.patterns.found import Found, Told
 from driftline.patterns.inductor.requests import RuleSuspect
@@ -100,6 +102,25 @@ def resumed_plan(
     plan = AuditPlan(**{**going.plan, "compilers": tuple(going.plan["compilers"])})
     plan = replace(plan, plugins=approved(plan.plugins, f"The test of passes in {store.path}"))
     return going, replace(plan, seconds=seconds) if seconds else plan
+
+
+def planned_audit(store: Store, asked: AuditSettings, *, passes: bool) -> tuple[AuditPlan, AuditEntry | None]:
+    """Plan a new audit, or return the plan and the entry of the one to go on with."""
+    if asked.resume:
+        going, plan = resumed_plan(store, seconds=asked.seconds or 0.0, number=asked.number, passes=passes)
+        return plan, going
+    usual = 600.0 if passes else 1800.0
+    names, device = (asked.compilers, CPU) if passes else split_device(asked.compilers)
+    plan = AuditPlan(
+        chosen_compilers(names, passes=passes),
+        asked.only,
+        usual if asked.seconds is None else asked.seconds,
+        asked.seed,
+        passes=passes,
+        plugins=tuple(str(Path(path).resolve()) for path in asked.plugins),
+        device=device,
+    )
+    return plan, None
 
 
 def chosen_compilers(names: Sequence[str] | None, *, passes: bool = False) -> tuple[str, ...]:
@@ -246,7 +267,6 @@ class Audit:
         store: Store,
         plan: AuditPlan,
         *,
-        jobs: int = 2,
         listener: Listener = ignore,
         going: AuditEntry | None = None,
         more_time: bool = False,
@@ -256,7 +276,6 @@ class Audit:
         self._store = store
         self._entry = going or AuditLog(store).begin(asdict(plan))
         self._memory = AuditMemory(store, self._entry)
-        self._jobs = jobs
         self._listener = listener
         self._more_time = more_time
         self.result = AuditResult(plan)
@@ -420,7 +439,7 @@ class Audit:
     def _inductor_audit(self, compiler: str, version: str, rules: list[Rule]) -> InductorAudit:
         """With what is remembered of these rules."""
         plan = self.result.plan
-        audit = InductorAudit(self._checker, rules, seed=plan.seed, jobs=self._jobs, device=plan.device)
+        audit = InductorAudit(self._checker, rules, seed=plan.seed, jobs=self._checker.jobs, device=plan.device)
         self.result.compilers[compiler] = CompilerResult(version, list(audit.progress.values()))
         for rule, body in self._memory.kept("fired").items():
             if one := audit.progress.get(rule):
@@ -510,7 +529,7 @@ class Audit:
             self._checker.pool,
             self._store,
             ScheduledPlan(tuple(by_name), (deadline or 0.0) - time.monotonic(), self.result.plan.seed),
-            jobs=self._jobs,
+            jobs=self._checker.jobs,
             tell=says(self._listener, f"{compiler}, on schedules"),
             memory=StepMemory.of(self._memory, f"scheduled for {compiler}"),
         )

@@ -19,6 +19,7 @@ from driftline.core.text import did_you_mean
 from driftline.core.verdict import Judgement
 from driftline.events import Listener, StepDone, StepsPlanned, StepStarted, Working, ignore
 from driftline.inputs.sizes import NOT_GIVEN, Sizes
+from driftline.measure.rounds import RoundLimits
 from driftline.measure.words import times
 from driftline.perf.comparison import (
     LIMIT,
@@ -50,6 +51,19 @@ class PerfOptions:
     effort: Effort = field(default_factory=Effort)
     growth: GrowthEffort | None = None
     exponent: float = EXPONENT
+    twin: Case | None = None  # timed on the same target, in place of `against`
+
+
+class Findings:
+    """Keeps what is found; this one keeps nothing."""
+
+    def slow(self, own: Side, other: Side, row: PerfRow, ratio: float) -> PerfRow:
+        """Return the row with the name of its bug."""
+        return row
+
+    def growth(self, case: Case, target: Target, row: GrowthRow, exponent: float) -> GrowthRow:
+        """Return the row with the names of its bugs."""
+        return row
 
 
 def parse_against(text: str) -> tuple[str, ...]:
@@ -82,12 +96,11 @@ def perf_check(
     targets: Sequence[Target],
     options: PerfOptions,
     *,
-    twin: Case | None = None,
     listener: Listener = ignore,
-    keep: Callable[[Side, Side, PerfRow], PerfRow] = lambda own, other, row: row,
-    keep_growth: Callable[[Case, Target, GrowthRow], GrowthRow] = lambda case, target, row: row,
+    keeper: Findings | None = None,
 ) -> PerfRun:
-    """Measure a program on targets. `keep` and `keep_growth` are given each finding, and return it with its name."""
+    """Measure a program on targets. `keeper` is given each finding, and returns it with its name."""
+    keeper, twin = keeper or Findings(), options.twin
     asked = options.against or ((EAGER,) if case.program.framework == "torch" else (PLAIN,))
     questions = [(target, one) for target in targets for one in (asked if twin is None else (TWIN,))]
     listener(StepsPlanned(len(questions) + (len(targets) if options.growth else 0)))
@@ -101,7 +114,7 @@ def perf_check(
         other = Side(twin, target, twin.program.name) if twin else baseline(checker, case, target, against)
         if isinstance(other, Side):
             row = answered(watch, own, other, against, options.ratio)
-            row = keep(own, other, row) if row.found else row
+            row = keeper.slow(own, other, row, options.ratio) if row.found else row
         else:
             row = unmeasured_row(str(target), against, other)
         run = run.with_row(row)
@@ -112,7 +125,7 @@ def perf_check(
         listener(StepStarted(name))
         grower = Grower(checker, case, options.growth, options.exponent, _teller(listener, name))
         grown = grower.measure(target)
-        grown = keep_growth(case, target, grown) if grown.found else grown
+        grown = keeper.growth(case, target, grown, options.exponent) if grown.found else grown
         run = run.with_growth(grown)
         listener(StepDone(name, growth_words(grown)))
     return run
@@ -134,7 +147,8 @@ def answered(
     measured: tuple[RatioMeasured, ...] = (first,)
     conclusion = conclude(measured, limit, floor)
     if conclusion == UNCONFIRMED:
-        again = watch.measure(own, other, other_first=True, rounds=2 * watch.effort.rounds)
+        more = RoundLimits(2 * watch.effort.rounds, watch.effort.seconds)
+        again = watch.measure(own, other, other_first=True, limits=more)
         if not isinstance(again, Unmeasured):
             measured = (first, again)
             conclusion = conclude(measured, limit, floor)

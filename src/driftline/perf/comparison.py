@@ -22,7 +22,7 @@ from driftline.core.target import Target
 from driftline.core.text import first_line
 from driftline.measure.contestant import Contestant, Untimed
 from driftline.measure.estimate import Estimate, beyond, noise_floor
-from driftline.measure.rounds import FEWEST_ROUNDS, Rounds, by_clock, interleave
+from driftline.measure.rounds import RoundLimits, Rounds, by_clock, interleave
 
 LIMIT = 1.5  # how many times slower is a finding
 LEAST_SECONDS = 100e-6  # of difference in one call: less than this may be what it costs to call compiled code
@@ -76,6 +76,10 @@ class Effort:
     seconds: float = 30.0  # after so many no further round is begun
     timeout: float = 900.0
 
+    @property
+    def limits(self) -> RoundLimits:
+        return RoundLimits(self.rounds, self.seconds)
+
 
 class Stopwatch:
     """Asks about sides, and remembers the noise floor of each."""
@@ -102,15 +106,13 @@ class Stopwatch:
         other: Side,
         *,
         other_first: bool = False,
-        rounds: int | None = None,
-        fewest: int = FEWEST_ROUNDS,
-        seconds: float | None = None,
+        limits: RoundLimits | None = None,
         settled: Callable[[Estimate], bool] = lambda ratio: False,
     ) -> RatioMeasured | Unmeasured:
         """Time a side against another, in two new processes. With `other_first` they are started and timed in the other
-        order. After so many `seconds`, or once the ratio so far has `settled` the question, no round after the `fewest`
-        is begun. What settles it may never make a finding, since an interval that is looked at again and again lies
-        beyond a limit by chance sooner or later."""
+        order. Without `limits`, the rounds are those of the effort. Once the ratio so far has `settled` the question,
+        no round after the fewest is begun. What settles it may never make a finding, since an interval that is looked
+        at again and again lies beyond a limit by chance sooner or later."""
         by_cpu = own.target.device == other.target.device == "cpu"  # a GPU works while the processor waits
         clock = "cpu" if by_cpu else "wall"
 
@@ -128,10 +130,12 @@ class Stopwatch:
                         return Unmeasured(found.outcome, found.reason, side is other and own is not other)
                     made.append(found)
                 taken = interleave(
-                    made[0], made[1], rounds or self.effort.rounds, fewest=fewest,
-                    seconds=seconds or self.effort.seconds,
-                    tell=lambda done, of: self.tell(f"{own.words}, round {done + 1} of {of}"), settled=enough,
-                )  # fmt: skip
+                    made[0],
+                    made[1],
+                    limits or self.effort.limits,
+                    tell=lambda done, of: self.tell(f"{own.words}, round {done + 1} of {of}"),
+                    settled=enough,
+                )
         except (Untimed, DriftlineError) as error:
             return Unmeasured(str(Outcome.ERROR), first_line(str(error)))
         if other_first:

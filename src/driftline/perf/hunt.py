@@ -23,7 +23,7 @@ from driftline.diagnose.reduce.generated import read_generated, write_generated
 from driftline.events import BugSeen, Listener, Working, ignore
 from driftline.execute.pool import PoolInterrupted
 from driftline.generate.graph import Graph
-from driftline.measure.rounds import FEWEST_ROUNDS
+from driftline.measure.rounds import FEWEST_ROUNDS, RoundLimits
 from driftline.perf.candidates import candidate, candidate_case, only_computed
 from driftline.perf.check import answered, baseline
 from driftline.perf.comparison import (
@@ -142,9 +142,7 @@ class PerfHunt:
         return self._watch.measure(
             own,
             other,
-            rounds=SCREENING_ROUNDS,
-            fewest=FEWEST_LOOKS,
-            seconds=SCREENING_SECONDS,
+            limits=RoundLimits(SCREENING_ROUNDS, SCREENING_SECONDS, FEWEST_LOOKS),
             settled=lambda ratio: plainly_below(ratio, self.entry.plan.ratio),
         )
 

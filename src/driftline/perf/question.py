@@ -17,6 +17,7 @@ from driftline.core.target import Target
 from driftline.core.text import first_line
 from driftline.core.verdict import Kind
 from driftline.measure.estimate import Estimate
+from driftline.measure.rounds import RoundLimits
 from driftline.measure.words import times
 from driftline.perf.check import answered, baseline
 from driftline.perf.comparison import LEAST_SECONDS as LEAST_CALL
@@ -116,7 +117,7 @@ class SlowQuestion:
 
     def _screened(self, watch: Stopwatch, own: Side, other: Side) -> CostAnswer:
         """With few rounds; with more where these leave it open."""
-        found = watch.measure(own, other, rounds=SCREENING_ROUNDS)
+        found = watch.measure(own, other, limits=RoundLimits(SCREENING_ROUNDS, watch.effort.seconds))
         if isinstance(found, RatioMeasured) and _is_open(found, self._kept.limit):
             found = watch.measure(own, other)
         if isinstance(found, Unmeasured):

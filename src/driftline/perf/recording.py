@@ -15,6 +15,7 @@ from driftline.core.target import Target
 from driftline.core.titles import KEY as TITLE_FACTS
 from driftline.core.verdict import Fingerprint, Judgement, Kind, Status
 from driftline.core.wire import WireError, decode
+from driftline.perf.check import Findings
 from driftline.perf.comparison import Side
 from driftline.perf.growth import LEAST_BYTES, LEAST_SECONDS
 from driftline.perf.repeated import own_nodes
@@ -59,18 +60,34 @@ def slow_fingerprint(case: Case, target: Target) -> Fingerprint:
     return _fingerprint(case, target, Kind.SLOW)
 
 
+@dataclass(frozen=True)
+class StoredFindings(Findings):
+    """Keeps findings in a store."""
+
+    store: Store
+
+    def slow(self, own: Side, other: Side, row: PerfRow, ratio: float) -> PerfRow:
+        return replace(row, bug=record_slow(self.store, own, other, row, ratio).id)
+
+    def growth(self, case: Case, target: Target, row: GrowthRow, exponent: float) -> GrowthRow:
+        found = record_growth(self.store, case, target, row, exponent)
+        return replace(row, bugs=tuple(bug.id for bug in found))
+
+
 def record_slow(store: Store, own: Side, other: Side, row: PerfRow, limit: float) -> Bug:
     """Keep a target that is slow."""
     twin = own.case.program.digest != other.case.program.digest
     held = store.save_case(other.case.only(other.target)) if twin else ""
     kept = SlowMeasurement(row, limit, str(other.target), held)
-    return _record(store, own.case, own.target, Kind.SLOW, slow_sentence(row, limit), kept, row.measured[0].version)
+    found = _CostFinding(Kind.SLOW, slow_sentence(row, limit), kept, row.measured[0].version)
+    return _record(store, own.case, own.target, found)
 
 
 def record_growth(store: Store, case: Case, target: Target, row: GrowthRow, limit: float) -> list[Bug]:
     """Keep what grows too fast: compile time, memory, or both."""
     kept = GrowthMeasurement(row, limit)
-    return [_record(store, case, target, Kind(kind), growth_sentence(row, kind, limit), kept, "") for kind in row.found]
+    found = [_CostFinding(Kind(kind), growth_sentence(row, kind, limit), kept) for kind in row.found]
+    return [_record(store, case, target, one) for one in found]
 
 
 def measurement_of(bug: Bug, finding: Finding | None = None) -> SlowMeasurement | GrowthMeasurement:
@@ -113,31 +130,33 @@ def _fingerprint(case: Case, target: Target, kind: Kind) -> Fingerprint:
     )
 
 
-def _record(
-    store: Store,
-    case: Case,
-    target: Target,
-    kind: Kind,
-    sentence: str,
-    kept: SlowMeasurement | GrowthMeasurement,
-    version: str,
-) -> Bug:
-    name = _fingerprint(case, target, kind)
+@dataclass(frozen=True)
+class _CostFinding:
+    """What is wrong with what a program costs on a target."""
+
+    kind: Kind
+    sentence: str
+    kept: SlowMeasurement | GrowthMeasurement
+    version: str = ""
+
+
+def _record(store: Store, case: Case, target: Target, found: _CostFinding) -> Bug:
+    name = _fingerprint(case, target, found.kind)
     return store.add_finding(
         name,
         replace(case, targets=(target,)),
         target,
-        summary=sentence,
+        summary=found.sentence,
         status=Status.NEW,
         verdict={
             "verdict": str(Judgement.FAIL),
-            "kind": str(kind),
-            "reason": sentence,
+            "kind": str(found.kind),
+            "reason": found.sentence,
             "evidence": Evidence(stage=name.stage).to_json(),
             "failed_runs": [2, 2],
             "blame": "",
-            KEY: kept.to_json(),
+            KEY: found.kept.to_json(),
             TITLE_FACTS: facts_of(case, Evidence()).to_json(),
         },
-        execution=Execution(str(target), Outcome.OK, Stage(name.stage), version=version).summary(),
+        execution=Execution(str(target), Outcome.OK, Stage(name.stage), version=found.version).summary(),
     )

@@ -42,7 +42,31 @@ def read_factory(text: str, name: str) -> FactoryText | None:
     except SyntaxError:
         return None
     factory = next((n for n in body if isinstance(n, ast.FunctionDef) and n.name == name), None)
-    if factory is None or factory.args.args or factory.decorator_list:
+    if factory is None or (found := _returned(factory)) is None:
+        return None
+    model, given = found
+    making = factory.body[:-1]
+    others = [node for node in body if node is not factory and not _is_remark(node)]
+    imports = [node for node in others if isinstance(node, (ast.Import, ast.ImportFrom))]
+    if any(map(_is_future, imports)):
+        return None
+    return FactoryText(
+        tuple(_source(text, node) for node in imports),
+        tuple(_source(text, node) for node in others if node not in imports),
+        tuple((_bound(node), _dedented(text, node)) for node in making if not _is_remark(node)),
+        _source(text, model),
+        tuple(_source(text, part) for part in given),
+    )
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _returned(factory: ast.FunctionDef) -> tuple[ast.expr, list[ast.expr]] | None:
+    """Return the expressions of the model and of its inputs; `None` if the function is not made of plain statements
+    and a `return model, (input, ...)`."""
+    if factory.args.args or factory.decorator_list:
         return None
     *making, returned = factory.body
     plain = all(isinstance(n, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)) for n in making)
@@ -53,17 +77,7 @@ def read_factory(text: str, name: str) -> FactoryText | None:
     model, given = returned.value.elts
     if not isinstance(given, (ast.Tuple, ast.List)) or any(isinstance(e, ast.Starred) for e in given.elts):
         return None
-    others = [node for node in body if node is not factory and not _is_remark(node)]
-    imports = [node for node in others if isinstance(node, (ast.Import, ast.ImportFrom))]
-    if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in imports):
-        return None
-    return FactoryText(
-        tuple(_source(text, node) for node in imports),
-        tuple(_source(text, node) for node in others if node not in imports),
-        tuple((_bound(node), _dedented(text, node)) for node in making if not _is_remark(node)),
-        _source(text, model),
-        tuple(_source(text, part) for part in given.elts),
-    )
+    return model, given.elts
 
 
 def used_imports(imports: Iterable[str], text: str) -> list[str]:

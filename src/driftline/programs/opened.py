@@ -34,9 +34,7 @@ class OpenedProgram:
         grad: bool = False,
         seed: int = 0,
         enter: Callable[[str], None] = lambda stage: None,
-        live: LiveProgram | None = None,
         open_axes: Mapping[str, Sequence[int]] = MappingProxyType({}),
-        captured: Path | None = None,
     ) -> None:
         self.program = program
         self.form = program.form
@@ -48,9 +46,9 @@ class OpenedProgram:
         self.drawn_otherwise = 0  # added to the seed of what the program draws, not to that of its gradients' weights
         self.enter = enter
         self.open_axes = open_axes  # by input: axes along which it is going to be run at several sizes
-        self.captured = captured  # the program as torch.export sees it, where targets share that: see captured.py
-        if live is not None:
-            self.live = live
+        self.captured: Path | None = (
+            None  # the program as torch.export sees it, where targets share that: see captured.py
+        )
 
     @cached_property
     def live(self) -> LiveProgram:
@@ -96,6 +94,15 @@ class OpenedProgram:
     @staticmethod
     def of(case: CaseFiles, example: Arrays, enter: Callable[[str], None] = lambda stage: None) -> OpenedProgram:
         return OpenedProgram(case.program, example=example, grad=case.grad, seed=case.seed, enter=enter)
+
+    @staticmethod
+    def of_live(
+        program: Program, live: LiveProgram, *, example: Arrays, grad: bool = False, seed: int = 0
+    ) -> OpenedProgram:
+        """A program whose callable is there already."""
+        opened = OpenedProgram(program, example=example, grad=grad, seed=seed)
+        opened.live = live
+        return opened
 
 
 def live_from_archive(path: Path) -> LiveProgram:

@@ -7,7 +7,7 @@ arrives at one of them unchanged is an index of its table.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -107,8 +107,6 @@ def known_of_archive(exported: Any, live: LiveProgram) -> Known:
     calls = sum(n.op == "call_function" for n in graph.nodes)
     known = Known(size=calls, layout=InputLayout.of(live).to_json())
     dims: dict[str, tuple[str, ...]] = {}
-    limits: dict[str, int] = {}
-    rules: dict[str, InputRule] = {}
     tensors = [(name, node) for (name, leaf), node in zip(leaves, inputs, strict=False) if is_tensor(leaf)]
     if len(leaves) != len(inputs):
         return known
@@ -116,10 +114,22 @@ def known_of_archive(exported: Any, live: LiveProgram) -> Known:
     for node, name in by_node.items():
         shape = getattr(node.meta.get("val"), "shape", ())
         dims[name] = tuple("" if isinstance(size, int) else str(size) for size in shape)
+    return replace(known, dims=dims, limits=_size_limits(exported)).ruled(_embedding_rules(graph, by_node))
+
+
+def _size_limits(exported: Any) -> dict[str, int]:
+    """The largest size of each symbol that has one."""
+    limits: dict[str, int] = {}
     for symbol, span in exported.range_constraints.items():
         with contextlib.suppress(Exception):
             if int(span.upper) < 1 << 31:
                 limits[str(symbol)] = int(span.upper)
+    return limits
+
+
+def _embedding_rules(graph: Any, by_node: Mapping[Any, str]) -> dict[str, InputRule]:
+    """The rules of the inputs that index embeddings: of several, the one with the fewest rows."""
+    rules: dict[str, InputRule] = {}
     for node in graph.nodes:
         if node.op == "call_function" and "embedding" in str(node.target) and len(node.args) > 1:
             source = by_node.get(_origin(node.args[1]))
@@ -129,7 +139,7 @@ def known_of_archive(exported: Any, live: LiveProgram) -> Known:
                 rule = InputRule(f"index:{rows}", f"it indexes the {rows} rows of an embedding")
                 if int(rules.get(source, rule).values.partition(":")[2]) >= rows:
                     rules[source] = rule
-    return replace(known, dims=dims, limits=limits).ruled(rules)
+    return rules
 
 
 def _origin(node: Any) -> Any:

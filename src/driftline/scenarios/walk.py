@@ -130,8 +130,8 @@ def describe(value: Any) -> tuple[Fact, Iterable[Part]]:
         inside = [(f"[{key}]", part) for key, part in zip(keys, list(value.values()), strict=True)]
         return Fact(f"{text} with keys {', '.join(keys)}"[:LONGEST], size=len(keys)), [*inside, *_attributes(value)]
     if isinstance(value, (set, frozenset)):
-        own = (frozenset if isinstance(value, frozenset) else set).__iter__(value)  # a subclass may iterate otherwise
-        items = sorted(repr(item) if type(item) in (*_WRITTEN, str, float) else type(item).__name__ for item in own)
+        plain = frozenset.__iter__(value) if isinstance(value, frozenset) else set.__iter__(value)  # not its own way
+        items = sorted(repr(item) if type(item) in (*_WRITTEN, str, float) else type(item).__name__ for item in plain)
         return Fact(f"{text} of {', '.join(items)}"[:LONGEST], size=len(value)), _attributes(value)
     if isinstance(value, (list, tuple, deque)):
         inside = [(f"[{place}]", part) for place, part in enumerate(list(value))]

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from driftline.campaign.hunt.settings import HuntSettings
 from driftline.causes import load as load_causes
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 from driftline.core.notices import listen
@@ -41,17 +42,17 @@ def do(record: JobRecord, bench: Workbench, folder: Path, heard: ProgressWriter)
 
 def _hunt(order: HuntOrder, bench: Workbench, heard: ProgressWriter) -> tuple[int, str]:
     if number := number_to_resume(HuntLog(bench.store), heard.progress):
-        found = bench.hunt(resume=True, number=number, diagnose=order.diagnose, listener=heard)
+        asked = HuntSettings(resume=True, number=number, diagnose=order.diagnose)
     else:
-        found = bench.hunt(
+        asked = HuntSettings(
             seconds=order.seconds,
             targets=[order.targets] if order.targets else None,
             generators=order.generators or None,
             seed=order.seed,
             accept=order.accept,
             diagnose=order.diagnose,
-            listener=heard,
         )
+    found = bench.hunt(asked=asked, listener=heard)
     _say_own_faults(heard, found.internal_errors)
     tested = f"{plural(sum(found.programs.values()), 'program')} on {plural(len(found.programs), 'compiler')}"
     if set(found.bugs) - accepted_among(found.bugs.values()):

@@ -71,7 +71,7 @@ def merge_stores(sources: Sequence[Path], into: Path, *, objects: bool = True) -
             raise DriftlineError(f"{path} is to be merged into itself; name it once, with --into.")
         require_source(path)
     result = MergeResult(into, len(sources))
-    Store.create(into).close()  # made, or brought up to date
+    Store.create(into).close()
     with _alone_with(into) as store:
         progress = Countdown(f"Merging into {into}; stores done", len(sources))
         for path in sources:

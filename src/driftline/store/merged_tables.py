@@ -123,7 +123,6 @@ TABLES = (
     MergedTable("reductions", ("bug",), ("body", "created"), _later, ("body",), belongs=(("bug", "bugs"),)),
     MergedTable("diagnoses", ("bug", "step"), ("body", "created"), _later, ("body",), belongs=(("bug", "bugs"),)),
     MergedTable("answers", ("key",), ("body",), _greater, ("body",)),
-    MergedTable("aliases", ("name",), ("bug",), _greater, conflict=_differ),
     MergedTable(
         "checks",
         ("program", "target"),

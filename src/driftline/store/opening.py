@@ -20,7 +20,7 @@ from pathlib import Path
 
 from driftline.core.errors import StoreError
 from driftline.core.quoting import one_line
-from driftline.store.migrations import MIGRATIONS
+from driftline.store.schema import STATEMENTS
 
 DATABASE_FILES = ("store.db", "store.db-wal", "store.db-shm", "store.db-journal")
 _MADE = re.compile(r"CREATE (TABLE|INDEX) (\w+) ?(.*)", re.DOTALL)
@@ -110,7 +110,7 @@ def _is_harmless(kind: str, name: str, table: str, sql: object) -> bool:
 @cache
 def _own() -> dict[str, str]:
     """The statement that makes each table and index of a store, by the name."""
-    made = (_MADE.match(_plain(statement)) for step in MIGRATIONS for statement in step)
+    made = (_MADE.match(_plain(statement)) for statement in STATEMENTS)
     return {found[2]: found[0] for found in made if found}
 
 

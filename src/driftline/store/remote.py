@@ -225,8 +225,7 @@ def _merged_with(place: RemotePlace, folder: Path, *, there: bool) -> tuple[Path
     both.mkdir()
     if there:
         place.read(_DATABASE, both / _DATABASE)
-        if require_source(both):  # of an older release: bugs are named anew, by what their programs hold
-            _fetch_objects(place, both, folder, Transfer(place.address, MergeResult(both, 1)))
+        require_source(both)
     result = merge_stores([folder / "mine"], both, objects=False)
     result.into = Path(place.address)
     with closing(sqlite3.connect(both / _DATABASE)) as database:
@@ -281,7 +280,6 @@ def pull(address: str, store: Path, *, limit: int = LIMIT) -> Transfer:
         Store.create(store).close()
         done = Transfer(address, MergeResult(store, 1))
         told = _fetch_objects(place, store, Path(name), done)
-        (theirs / "objects").symlink_to(store.resolve() / "objects")  # an older store is brought up to date with them
         done.merged = merge_stores([theirs], store, objects=False)
         for sentence in told:
             done.merged.damaged.add(sentence)

@@ -1,7 +1,7 @@
 """A store that is only read, whatever else happens to it: the sources of a merge, and what is pushed.
 
 Nothing is written into its folder. One that a hunt is writing is read as it was when the reading began (SQLite's
-write-ahead log); one of an older release is brought up to date in a copy.
+write-ahead log).
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from driftline.core.errors import StoreError
-from driftline.store.migrating import migrate
-from driftline.store.migrations import SCHEMA
 from driftline.store.objects import readable_copy
-from driftline.store.opening import guard, require_own_schema, require_plain_files
-from driftline.store.store import check_version, explained
+from driftline.store.opening import require_own_schema, require_plain_files
+from driftline.store.schema import check_version
+from driftline.store.store import explained
 
 
 class SourceStore:
-    """A store that is open for reading, in the present form."""
+    """A store that is open for reading."""
 
     def __init__(
         self, path: Path, database: sqlite3.Connection, *, unguarded: bool, state: tuple[int, int, int]
@@ -43,14 +42,14 @@ def _state(path: Path) -> tuple[int, int, int]:
     return state.st_ino, state.st_size, state.st_mtime_ns
 
 
-def require_source(path: Path) -> bool:
-    """Refuse what is no store, and what a newer release wrote, before anything else is done. Is it of an older one?"""
-    with open_source(path, migrated=False) as source:
-        return check_version(source.database, path) < SCHEMA
+def require_source(path: Path) -> None:
+    """Refuse a folder that holds no store, and a store of another layout, before anything else is done."""
+    with open_source(path):
+        pass
 
 
 @contextlib.contextmanager
-def open_source(path: Path, *, migrated: bool = True) -> Iterator[SourceStore]:
+def open_source(path: Path) -> Iterator[SourceStore]:
     if not (path / "store.db").is_file():
         raise StoreError(f"There is no store in {path}.")
     require_plain_files(path)
@@ -59,9 +58,7 @@ def open_source(path: Path, *, migrated: bool = True) -> Iterator[SourceStore]:
             state = _state(path)
             database, unguarded = _database(path, stack)
             require_own_schema(database, path)
-            old = check_version(database, path) < SCHEMA
-            if old and migrated:
-                database = _brought_up_to_date(path, database, stack)
+            check_version(database, path)
             database.text_factory = _text
             database.execute("BEGIN")  # one moment for all that is read
             database.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
@@ -84,17 +81,6 @@ def _database(path: Path, stack: contextlib.ExitStack) -> tuple[sqlite3.Connecti
 
 def _connected(file: Path, how: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True, isolation_level=None, timeout=60)
-
-
-def _brought_up_to_date(path: Path, older: sqlite3.Connection, stack: contextlib.ExitStack) -> sqlite3.Connection:
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftline-store-")))
-    copy = sqlite3.connect(folder / "store.db", isolation_level=None)
-    stack.callback(copy.close)
-    guard(copy)
-    older.backup(copy)
-    copy.execute("PRAGMA journal_mode=MEMORY")
-    migrate(copy, path, lambda: check_version(copy, path))
-    return copy
 
 
 def _text(held: bytes) -> str:

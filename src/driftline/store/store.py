@@ -37,11 +37,10 @@ from driftline.core.text import did_you_mean, first_line, to_json
 from driftline.core.titles import SMALLEST
 from driftline.core.verdict import Fingerprint, Status
 from driftline.core.wire import WireError, decode
-from driftline.store.migrating import migrate
-from driftline.store.migrations import SCHEMA
 from driftline.store.objects import Objects, readable_copy
 from driftline.store.opening import DATABASE_FILES, require_own_schema, require_plain_files
 from driftline.store.rows import DAMAGE, check_bug, check_finding, fingerprint_of, shallow_json
+from driftline.store.schema import check_version, make_tables
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ class Store:
                 _write_ahead(database)
                 require_own_schema(database, path)
                 database.execute("PRAGMA synchronous=FULL")
-                migrate(database, path, lambda: check_version(database, path))
+                make_tables(database, path)
             except BaseException:
                 database.close()
                 raise
@@ -363,8 +362,6 @@ class Store:
         after = f"{name}\U0010ffff"  # a range of the primary key, which LIKE would not use
         rows = self.query(f"SELECT {BUG_COLUMNS} FROM bugs WHERE id >= ? AND id < ? ORDER BY id", (name, after))
         exact = [row for row in rows if row[0] == name] or rows
-        if not exact and (other := self._renamed(name)):
-            return self.bug(other)
         if len(exact) != 1:
             names = [str(row[0]) for row in self.query("SELECT id FROM bugs")]
             if exact:
@@ -382,18 +379,6 @@ class Store:
         if not findings:
             raise StoreError(f"The bug {bug.id} in the store {self.path} is damaged: no finding of it can be read.")
         return replace(bug, findings=findings)
-
-    def _renamed(self, name: str) -> str:
-        """The present name of a bug by a former one; nothing where there is none, or names lead in a circle."""
-        passed = {name}
-        while rows := self.query("SELECT bug FROM aliases WHERE name = ?", (name,)):
-            name = str(rows[0][0])
-            if self.has_bug(name):
-                return name
-            if name in passed:
-                break
-            passed.add(name)
-        return ""
 
     def sound_finding(self, bug: str, row: Sequence[str]) -> Finding | None:
         """A finding from its row (case, target, verdict, execution, moment); None, and a gap, when it is damaged."""
@@ -494,16 +479,6 @@ def _opened(database: Path, path: Path, how: str) -> sqlite3.Connection:
         opened.close()
         raise
     return opened
-
-
-def check_version(database: sqlite3.Connection, path: Path) -> int:
-    version = int(database.execute("PRAGMA user_version").fetchone()[0])
-    if version > SCHEMA:
-        raise StoreError(
-            f"The store {path} was written by a newer Driftline (format {version}, this one reads up to {SCHEMA})."
-            " Upgrade Driftline or name another store with --store."
-        )
-    return version
 
 
 @contextlib.contextmanager

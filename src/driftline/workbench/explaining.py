@@ -40,6 +40,18 @@ class FailingSettings(TypedDict, total=False):
     seed: int
 
 
+class BisectSettings(FailingSettings, total=False):
+    """Which releases of a compiler are tried; the fields of `ReleaseWish`, and those of a failing program."""
+
+    package: str
+    good: str
+    bad: str
+    releases: Sequence[str]
+    installed: bool
+    keep: bool
+    max_download: int
+
+
 class ExplainingBench(OpenBench):
     """The methods that take a bug, a case or a failing program."""
 
@@ -172,15 +184,8 @@ class ExplainingBench(OpenBench):
         self,
         subject: str | Failing,
         *,
-        package: str = "",
-        good: str = "",
-        bad: str = "",
-        releases: Sequence[str] = (),
-        installed: bool = False,
-        keep: bool = False,
-        max_download: int = ReleaseWish.download,
         listener: Listener = ignore,
-        **settings: Unpack[FailingSettings],
+        **settings: Unpack[BisectSettings],
     ) -> Bisected:
         """Find the releases of a compiler that show a failure: the first bad one, the first good one again.
 
@@ -188,7 +193,15 @@ class ExplainingBench(OpenBench):
         and `bad` the ends of the search, or `releases` those to ask. They are downloaded, at most `max_download` bytes
         each, and removed again unless told to `keep` them; with `installed`, only what is here already is asked.
         """
-        wish = ReleaseWish(package, good, bad, tuple(releases), installed, keep, max_download)
+        wish = ReleaseWish(
+            package=settings.pop("package", ""),
+            good=settings.pop("good", ""),
+            bad=settings.pop("bad", ""),
+            releases=tuple(settings.pop("releases", ())),
+            installed=settings.pop("installed", False),
+            keep=settings.pop("keep", False),
+            download=settings.pop("max_download", ReleaseWish.download),
+        )
 
         def tried(trial: Trial) -> None:
             listener(ReleaseAsked(trial.release, str(trial.answer), trial.seconds))

@@ -31,6 +31,7 @@ from driftline.campaign.hunt.plan import HuntPlan, locked
 from driftline.campaign.hunt.reducing import not_reduced, reduce_bugs
 from driftline.campaign.hunt.result import HuntResult, hunt_so_far
 from driftline.campaign.hunt.roster import GRACE, SHARE_OF_GRACE, LaneTask, LaneWork, Roster
+from driftline.campaign.hunt.turn_summary import failure_key
 from driftline.campaign.orders import SuspectOrder, TurnOrder
 from driftline.campaign.triage.examination import ExaminedSuspect
 from driftline.checking.batch import Screened, Screening
@@ -641,7 +642,7 @@ def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> It
     """What is kept of failures until somebody looks at them; of those with one key, the first is the new one."""
     for result in results:
         if result.judgement == "fail":
-            key = lane.key(result)
+            key = failure_key(result)
             request = encode(ProgramRequest, result.request)
             size = len(result.coverage)
             origin = result.made.origins[result.sample].partition(" ")[0] if result.made else ""

@@ -16,38 +16,24 @@ from dataclasses import dataclass, field, replace
 
 from driftline.campaign.hunt.lane_arms import LaneArms
 from driftline.campaign.hunt.shard import WHOLE, Shard
+from driftline.campaign.hunt.turn_summary import Arm, TurnSummary
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import ProgramRequest
-from driftline.checking.refusals import rejection_key
 from driftline.core.target import Target
-from driftline.core.text import normalise_message
 from driftline.generate.graph import Graph
 from driftline.generate.lone_operators import ALONE
-from driftline.store.hunts import SlowProgram, Turn, TurnBody
+from driftline.store.hunts import Turn, TurnBody
 
 FLOOR = 0.08  # the share of every generator, whatever it brings
 FORGETTING = 0.9  # what a turn counts in the next one: a generator that brings nothing any more loses its share
 FIRST_TIME = 0.5  # the share of operators alone until each was tried once
 SYSTEMATIC = 0.25  # and after that, until each was tried in every way
 KEPT_GRAPHS = 48
-NEAR_MISS = 5.0  # sigma: passed, but not by much
-_BY_CHANCE = ("timeout", "out-of-memory")
 RECENT = 8  # turns by which it is told how long the next one will take
-SLOW = 2.0  # seconds for one step of a program, which are worth telling
-SLOWEST = 3  # programs that are told of one turn
-INTERESTING = 6  # graphs kept from one turn
 SOLVED_EVERY = 8
 IN_A_ROW = 5  # programs about one arm, of a generator that takes its time over each
 PROMPT = 3  # turns without generators that are slow to start, so that something is judged as soon as a compiler is warm
 FIRST = 4  # programs of the first turn; each later one has twice as many as the one before, up to a batch
-
-
-@dataclass
-class Arm:
-    """One subject of one generator: how often it was asked for, and what it brought."""
-
-    programs: int = 0
-    reward: float = 0.0
 
 
 @dataclass
@@ -306,83 +292,10 @@ class Lane:
 
     def summarise(self, results: Sequence[Screened], seconds: float) -> TurnBody:
         """The body of a turn: statistics, rewards, and what is worth changing further."""
-        counts: Counter[str] = Counter()
-        reasons: dict[str, Counter[str]] = defaultdict(Counter)
-        coverage: dict[str, Counter[str]] = defaultdict(Counter)
-        arms: dict[tuple[str, str], Arm] = defaultdict(Arm)
-        interesting: list[Graph] = []
-        keys: set[str] = set()
-        pairs: set[str] = set()
-        features: Counter[str] = Counter()
+        summary = TurnSummary(self.coverage.keys(), self.seen, self.pairs)
         for result in results:
-            arm = arms[(result.request.generator, result.request.arm)]
-            arm.programs += 1
-            counts[result.judgement] += 1
-            if result.kind in _BY_CHANCE:  # how busy the machine was must not change what is asked for next
-                continue
-            if result.judgement not in ("pass", "fail"):
-                reasons[result.judgement][rejection_key(result.reason)] += 1
-            # What a text calls is not known by its dtypes: it says nothing about single operators.
-            covered = result.coverage if not result.request.text or (result.made and result.made.graph_text) else ()
-            fresh = [f"{op} {dtype}" for op, dtype in covered if f"{op} {dtype}" not in self.coverage]
-            if result.judgement != "rejected" or len(set(covered)) == 1:  # else it is not known which one is refused
-                for op, dtype in set(covered):
-                    coverage[f"{op} {dtype}"][result.judgement] += 1
-            key = self.key(result)
-            new = bool(key) and key not in self.seen and key not in keys
-            if new:
-                keys.add(key)
-            rules = {f"rule {name}" for name in result.behaviour} - self.seen - keys
-            keys |= rules
-            met: set[str] = set()
-            if result.made and result.judgement in ("pass", "fail"):
-                features.update(f"{result.request.generator}: {feature}" for feature in result.made.features)
-                met = set(result.made.pairs) - self.pairs - pairs
-            pairs |= met
-            passed = result.judgement == "pass"
-            arm.reward += 1.0 if new else 0.3 if rules else 0.1 if passed and fresh else 0.05 if met else 0.0
-            near = result.judgement == "pass" and result.z > NEAR_MISS
-            if (new or near or rules) and result.made and result.made.graph and len(interesting) < INTERESTING:
-                interesting.append(result.made.graph)
-        return TurnBody(
-            programs=len(results),
-            seconds=round(seconds, 3),
-            counts=dict(counts),
-            reasons={judgement: dict(found.most_common(12)) for judgement, found in reasons.items()},
-            coverage={pair: dict(found) for pair, found in coverage.items()},
-            arms=tuple(
-                (generator, name, arm.programs, round(arm.reward, 2)) for (generator, name), arm in arms.items()
-            ),
-            interesting=tuple(graph.to_json() for graph in interesting),
-            keys=tuple(sorted(keys)),
-            pairs=tuple(sorted(pairs)),
-            features=dict(features),
-            slowest=_slowest(results),
-        )
-
-    @staticmethod
-    def key(result: Screened) -> str:
-        """What is new about a failure, as far as can be told before it is examined."""
-        if result.judgement != "fail":
-            return ""
-        if result.kind in ("error", "crash", "timeout", "out-of-memory"):
-            return f"{result.kind} {result.stage} {normalise_message(result.reason)[:200]}"
-        about = result.request.arm
-        # There the arm does not say what it is about.
-        if result.request.generator in ("mutate", "llm", "chains") or about == "pairs":
-            about = " ".join(sorted({operator for operator, _ in result.coverage}))
-        return f"{result.kind} {about}"
-
-
-def _slowest(results: Sequence[Screened]) -> tuple[SlowProgram, ...]:
-    slow = [
-        SlowProgram(round(seconds, 1), step, result.request.generator, result.request.arm, result.request.number,
-                    result.judgement)
-        for result in results
-        for step, seconds in result.seconds.items()
-        if seconds >= SLOW
-    ]  # fmt: skip
-    return tuple(sorted(slow, key=lambda one: -one.seconds)[:SLOWEST])
+            summary.add(result)
+        return summary.body(results, seconds)
 
 
 def _sampled(arm: Arm | Worth, rng: random.Random) -> float:

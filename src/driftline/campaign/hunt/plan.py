@@ -7,7 +7,6 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS
@@ -15,17 +14,12 @@ from driftline.backends.presets import holds, is_preset
 from driftline.campaign.check.forms import form_of
 from driftline.campaign.check.session import each_backend, require_target
 from driftline.campaign.hunt.reducing import not_reduced
-from driftline.campaign.hunt.shard import Shard
-from driftline.checking.accept import parse_accept
 from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import approved
 from driftline.core.private import open_private
-from driftline.core.registry import Registry
 from driftline.core.target import Target
 from driftline.core.wire import decode, encode
-from driftline.generate import GENERATORS, usual_generators
-from driftline.inputs.strategies import INPUTS
 from driftline.llm.allowance import Allowance
 from driftline.llm.settings import LlmSettings
 from driftline.store import Store
@@ -98,38 +92,6 @@ class HuntPlan:
         return HuntPlan(**known)
 
 
-def new_plan(
-    targets: Sequence[Target] | None,
-    *,
-    generators: Sequence[str] | None = None,
-    inputs: Sequence[str] = HuntPlan.inputs,
-    seed: int = 0,
-    seconds: float = 600.0,
-    programs: int = 0,
-    timeout: float = 60.0,
-    plugins: Sequence[str] = (),
-    accept: Sequence[str] = (),
-    shard: str = "",
-    least: int = 0,
-) -> tuple[HuntPlan, list[Skipped]]:
-    """The plan of a new hunt, with every name in it known; and the targets that are skipped."""
-    chosen, skipped = choose_lanes(targets)
-    plan = HuntPlan(
-        targets=tuple(str(target) for target in chosen),
-        generators=_known(usual_generators() if generators is None else generators, GENERATORS),
-        inputs=_known(inputs, INPUTS),
-        seed=seed,
-        seconds=seconds,
-        programs=programs,
-        timeout=timeout,
-        plugins=tuple(str(Path(path).resolve()) for path in plugins),
-        accept=parse_accept(accept),
-        shard=str(Shard.parse(shard)),
-        least=least,
-    )
-    return plan, skipped
-
-
 def resumed_plan(store: Store, *, seconds: float = 0.0, programs: int = 0, number: int = 0) -> tuple[Hunt, HuntPlan]:
     """The hunt to go on with, the last one or that of a number, and its plan, with another limit if one is given. Both
     count from its beginning."""
@@ -148,14 +110,6 @@ def last_model(store: Store) -> ModelPlan | None:
     return next(
         (plan.llm for hunt in reversed(HuntLog(store).hunts()) if (plan := HuntPlan.from_json(hunt.plan)).llm), None
     )
-
-
-def _known(names: Sequence[str], registry: Registry[Any]) -> tuple[str, ...]:
-    if not names:
-        raise DriftlineError("An empty list was given; leave the option out to use all.")
-    for name in names:
-        registry.get(name)
-    return tuple(names)
 
 
 def choose_lanes(wanted: Sequence[Target] | None) -> tuple[list[Target], list[Skipped]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from driftline.backends import BACKENDS
 from driftline.campaign.explain.replay import replay
@@ -90,14 +90,37 @@ class WatchResult:
         ]
 
 
-def watched_targets(
-    compilers: Sequence[str], *, release: str, pre: bool, installed: bool, report: Announce
-) -> dict[str, Target]:
-    """The newest release of each compiler as a target, in an environment of its own unless it is the one here."""
+class WatchKeywords(TypedDict, total=False):
+    """The settings of a round of watching as keyword arguments; the fields of `WatchSettings`."""
+
+    release: str
+    pre: bool
+    installed: bool
+    seconds: float
+    programs: int
+    seed: int
+    accept: Sequence[str]
+
+
+@dataclass(frozen=True)
+class WatchSettings:
+    """What a round of watching is asked for: which release, and how long it is hunted on."""
+
+    release: str = ""  # empty: the newest that the package index has
+    pre: bool = True  # pre-releases too
+    installed: bool = False  # the release that is installed here
+    seconds: float = 3600.0  # of the hunt; 0: no hunt
+    programs: int = 0  # of the hunt for each compiler, in place of a time
+    seed: int = 0
+    accept: Sequence[str] = ()  # arithmetic that is no finding
+
+
+def watched_targets(compilers: Sequence[str], asked: WatchSettings, report: Announce) -> dict[str, Target]:
+    """Return the newest release of each compiler as a target, in its own environment unless that release is here."""
     found = {}
     for name in compilers:
         backend = BACKENDS.get(name)
-        if installed:
+        if asked.installed:
             here = backend.installed()
             if not here.available:
                 raise BackendUnavailable(f"{name} is not available here: {here.reason}; {backend.install_command}.")
@@ -105,7 +128,7 @@ def watched_targets(
             continue
         if not backend.packages:
             raise DriftlineError(f"{name} has no package of its own; with --installed it is watched as it is here.")
-        wanted = release or newest_release(backend.packages[0], pre=pre)
+        wanted = asked.release or newest_release(backend.packages[0], pre=asked.pre)
         if wanted == public(backend.version()):
             found[name] = Target(name)
         else:

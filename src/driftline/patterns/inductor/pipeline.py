@@ -54,36 +54,42 @@ def run_passes(
     training: bool = False,
     dynamic: bool = False,
     forbidden: frozenset[str] = frozenset(),
-    seed: int = 0,
     run: bool = True,
 ) -> Passed:
     """Compile the program as `torch.compile` would with these options, up to code generation, and run the result.
 
     Without `run` it stops there: private operators may kill the process.
     """
-    model, inputs = live(text, seed)
-    return pass_through(model, inputs, needs, training=training, dynamic=dynamic, forbidden=forbidden, run=run)
+    how = Compilation(needs, training, dynamic)
+    return pass_through(*live(text), how, forbidden=forbidden, run=run)
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """How a program is compiled: the options that it needs, with gradients, with open sizes."""
+
+    needs: Mapping[str, str]
+    training: bool = False
+    dynamic: bool = False
 
 
 def pass_through(
     model: Callable[..., Any],
     inputs: Sequence[Any],
-    needs: Mapping[str, str],
+    how: Compilation,
     *,
-    training: bool = False,
-    dynamic: bool = False,
     forbidden: frozenset[str] = frozenset(),
     run: bool = True,
 ) -> Passed:
-    """The same for a model that is there already."""
+    """Do as `run_passes` for a model that is there already."""
     torch._dynamo.reset()
     graphs: list[fx.GraphModule] = []
-    settings = {**inductor_config(needs), "force_disable_caches": True}
+    settings = {**inductor_config(how.needs), "force_disable_caches": True}
     with config.patch(settings), recorder().recording(forbidden) as activity:
         passed = Passed(activity, graphs=graphs)
-        compiled = torch.compile(model, backend=_stop_before_code(graphs, run=run), dynamic=dynamic)
+        compiled = torch.compile(model, backend=_stop_before_code(graphs, run=run), dynamic=how.dynamic)
         try:
-            passed.outputs = results(compiled, inputs, training=training)
+            passed.outputs = results(compiled, inputs, training=how.training)
         except _NotRun:
             return passed
         except Exception as error:

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from driftline.programs.onnx.shapes import SMALL, OpenShape, OpenSize
+from driftline.programs.onnx.shapes import OpenShape, OpenSize
 
 MASKED = -1e3  # what is added to a score, or put in its place, to make the softmax of it vanish
 
@@ -59,7 +57,7 @@ class Facts:
 
 
 class Walk:
-    """One pass over the nodes of a graph, in their order; inner graphs see what the outer ones hold."""
+    """What is known about the tensors of a model while its nodes are visited in their order (`onnx/walk.py`)."""
 
     def __init__(
         self, shapes: dict[str, OpenShape], constants: dict[str, Any], facts: Facts, weights: set[str]
@@ -72,48 +70,8 @@ class Walk:
         self.sizes: dict[str, tuple[OpenSize, ...]] = {}  # tensors that hold sizes of dimensions
         self.spans: dict[str, str] = {}  # tensors that count from 0 up to a dimension
 
-    def graph(self, nodes: Sequence[Any], functions: dict[tuple[str, str], Any]) -> None:
-        from driftline.programs.onnx.uses import visit
-
-        for node in nodes:
-            function = functions.get((node.domain, node.op_type))
-            if function is not None:
-                self._call(node, function, functions)
-                continue
-            visit(self, node)
-            for attribute in node.attribute:
-                for body in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
-                    self._body(node, body, functions)
-
-    def _body(self, node: Any, body: Any, functions: dict[tuple[str, str], Any]) -> None:
-        import onnx
-
-        for tensor in body.initializer:
-            self.weights.add(tensor.name)
-            self.shapes[tensor.name] = tuple(tensor.dims)
-            if int(np.prod(tensor.dims)) <= SMALL:
-                self.constants[tensor.name] = onnx.numpy_helper.to_array(tensor)
-        if node.op_type in ("Loop", "Scan"):
-            skipped = 0 if node.op_type == "Scan" else 2  # the count and the condition
-            given = list(node.input) if node.op_type == "Scan" else list(node.input)[2:]
-            for inner, outer in zip(list(body.input)[skipped:], given, strict=False):
-                self._alias(inner.name, outer)
-        self.graph(body.node, functions)
-
-    def _call(self, node: Any, function: Any, functions: dict[tuple[str, str], Any]) -> None:
-        """A model's own function: its body with the names of its tensors made unique."""
-        mark = f"{node.output[0]}::"
-        inner = [type(node).FromString(n.SerializeToString()) for n in function.node]
-        for each in inner:
-            each.input[:] = [mark + name if name else "" for name in each.input]
-            each.output[:] = [mark + name if name else "" for name in each.output]
-        for formal, actual in zip(function.input, node.input, strict=False):
-            self._alias(mark + formal, actual)
-        self.graph(inner, functions)
-        for formal, actual in zip(function.output, node.output, strict=False):
-            self._alias(actual, mark + formal)
-
-    def _alias(self, name: str, known: str) -> None:
+    def alias(self, name: str, known: str) -> None:
+        """Give a tensor everything that is known about another."""
         tables: tuple[dict[str, Any], ...] = (self.flows, self.sizes, self.spans, self.shapes, self.constants)
         for table in tables:
             if known in table and name not in table:

@@ -11,6 +11,7 @@ from typing import Any
 from driftline.programs.known import InputRule, Known
 from driftline.programs.onnx.flow import Facts, Flow, Walk
 from driftline.programs.onnx.shapes import known_shapes, small_constants
+from driftline.programs.onnx.walk import walk_graph
 
 _MASK_KINDS = ("penalty", "complement", "keeps", "hides", "flag")
 
@@ -31,7 +32,7 @@ def follow(model: Any, inputs: list[str], weights: set[str]) -> Facts:
     walk = Walk(known_shapes(model), small_constants(model), facts, set(weights))
     for name in inputs:
         walk.put(name, [Flow(name)])
-    walk.graph(model.graph.node, {(f.domain, f.name): f for f in model.functions})
+    walk_graph(walk, model.graph.node, {(f.domain, f.name): f for f in model.functions})
     return facts
 
 

@@ -164,11 +164,9 @@ def run_recurrent(steps: RecurrentSteps, node: Any, inputs: list[Any], attribute
         initial_h, initial_c = (None if s is None else np.swapaxes(s, 0, 1) for s in (initial_h, initial_c))
     directions, gates, hidden = w.shape[0], _GATES[name], r.shape[-1]
     batch = x.shape[1]
-    state = np.zeros((directions, batch, hidden))
-    initial_h = state if initial_h is None else initial_h
-    initial_c = state if initial_c is None else initial_c
-    bias = np.zeros((directions, 2 * gates * hidden)) if bias is None else bias
-    peepholes = np.zeros((directions, 3 * hidden)) if peepholes is None else peepholes
+    initial_h, initial_c = (_or_zeros(s, (directions, batch, hidden)) for s in (initial_h, initial_c))
+    bias = _or_zeros(bias, (directions, 2 * gates * hidden))
+    peepholes = _or_zeros(peepholes, (directions, 3 * hidden))
     lengths = np.full(batch, x.shape[0]) if lengths is None else np.asarray(lengths).astype(np.int64)
     names = [_text(n) for n in attributes.get("activations") or ()] or list(_ACTIVATIONS[name] * directions)
     acts = list(_activations(steps, names, attributes))
@@ -187,6 +185,10 @@ def run_recurrent(steps: RecurrentSteps, node: Any, inputs: list[Any], attribute
     if batch_first:
         results = [np.transpose(results[0], (2, 0, 1, 3)), *[np.swapaxes(s, 0, 1) for s in results[1:]]]
     return tuple(results[: max(len(node.output), 1)])
+
+
+def _or_zeros(given: Array | None, shape: tuple[int, ...]) -> Array:
+    return np.zeros(shape) if given is None else given
 
 
 def _text(value: Any) -> str:

@@ -66,17 +66,23 @@ def list_torch_taps(exported: Any) -> list[Tap]:
             continue
         reached.add(node)
         alive = {value for value in (*alive, node) if last.get(value, -1) > position}
-        value = node.meta.get("val")
         kept = changed.get(group[node], -1) <= position  # it is not written to later
-        if not isinstance(value, torch.Tensor) or not kept or _is_view(node):
-            continue
-        dtype = str(value.dtype).removeprefix("torch.")
-        if is_float(dtype):
-            shape = tuple(int(size) if isinstance(size, int) else -1 for size in value.shape)
-            maker = node.args[0] if node.target is operator.getitem else node
-            about = (_called(maker), node.name, _scope(maker), dtype, shape)
+        if kept and (about := _described(node)):
             taps.append(Tap(node.name, position, *about, len(alive), node in returned))
     return taps
+
+
+def _described(node: Any) -> tuple[str, str, str, str, tuple[int, ...]] | None:
+    """Return operator, name, scope, dtype and shape of a float result; `None` for a view and for other values."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or _is_view(node):
+        return None
+    dtype = str(value.dtype).removeprefix("torch.")
+    if not is_float(dtype):
+        return None
+    shape = tuple(int(size) if isinstance(size, int) else -1 for size in value.shape)
+    maker = node.args[0] if node.target is operator.getitem else node
+    return _called(maker), node.name, _scope(maker), dtype, shape
 
 
 def _memory(nodes: Sequence[Any]) -> tuple[dict[Any, Any], dict[Any, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -45,15 +45,29 @@ OPERATORS: dict[tuple[str, str], Implementation] = {}
 MICROSOFT = "com.microsoft"
 
 
-def onnx_op(*names: str, domain: str = "") -> Callable[[Implementation], Implementation]:
-    """Register `function(call, *inputs)` for these operators."""
+def onnx_op(
+    *names: str, domain: str = "", inputs: type[Any] | None = None
+) -> Callable[[Implementation], Implementation]:
+    """Register `function(call, *inputs)` for these operators; with a dataclass of `inputs`, `function(call, given)`."""
 
     def register(function: Implementation) -> Implementation:
         for name in names:
-            OPERATORS[domain, name] = function
+            OPERATORS[domain, name] = _given(function, inputs) if inputs else function
         return function
 
     return register
+
+
+def _given(function: Implementation, inputs: type[Any]) -> Implementation:
+    """Call the function with the inputs of a node as a value of a dataclass; refuse inputs that have no field."""
+    known = len(fields(inputs))
+
+    def run(call: NodeCall, *given: Value) -> Any:
+        if any(value is not None for value in given[known:]):
+            raise Unplayable(f"{call.op_type} with more than {known} inputs")
+        return function(call, inputs(*given[:known]))
+
+    return run
 
 
 _NAMES = {

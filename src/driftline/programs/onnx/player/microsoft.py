@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,13 +15,6 @@ from driftline.programs.onnx.player.convolution import convolution
 from driftline.programs.onnx.player.matrices import gemm
 from driftline.programs.onnx.player.norms import layer_normalisation, rms_normalised
 from driftline.programs.onnx.player.quantised import dynamic_quantise, matmul_integer
-
-
-def _only(inputs: tuple[Any, ...], known: int, call: NodeCall) -> None:
-    """Refuse optional inputs that are not known here: leaving one out would be another meaning."""
-    if any(value is not None for value in inputs[known:]):
-        raise Unplayable(f"{call.op_type} with more than {known} inputs")
-
 
 # -- activations and products ----------------------------------------------------------------------------------------
 
@@ -98,13 +92,24 @@ def fused_matmul(call: NodeCall, a: Tensor, b: Tensor) -> Tensor:
     return made if alpha == 1 else alpha * made
 
 
-@onnx_op("MatMulIntegerToFloat", domain=MICROSOFT)
-def matmul_integer_to_float(
-    call: NodeCall, a: Tensor, b: Tensor, a_scale: Tensor, b_scale: Tensor, a_zero: Tensor | None = None,
-    b_zero: Tensor | None = None, bias: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    made = matmul_integer(call, a, b, a_zero, b_zero).to(a_scale.dtype) * (a_scale * b_scale)
-    return made if bias is None else made + bias
+@dataclass(frozen=True)
+class IntegerProductInputs:
+    """The inputs of MatMulIntegerToFloat: two matrices of codes, with their scales and zero points."""
+
+    a: Tensor
+    b: Tensor
+    a_scale: Tensor
+    b_scale: Tensor
+    a_zero: Tensor | None = None
+    b_zero: Tensor | None = None
+    bias: Tensor | None = None
+
+
+@onnx_op("MatMulIntegerToFloat", domain=MICROSOFT, inputs=IntegerProductInputs)
+def matmul_integer_to_float(call: NodeCall, given: IntegerProductInputs) -> Tensor:
+    codes = matmul_integer(call, given.a, given.b, given.a_zero, given.b_zero)
+    made = codes.to(given.a_scale.dtype) * (given.a_scale * given.b_scale)
+    return made if given.bias is None else made + given.bias
 
 
 @onnx_op("DynamicQuantizeMatMul", domain=MICROSOFT)
@@ -112,7 +117,7 @@ def dynamic_quantise_matmul(
     call: NodeCall, a: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
     codes, scale, zero = dynamic_quantise(call, a)
-    return matmul_integer_to_float(call, codes, b, scale, b_scale, zero, b_zero, bias)
+    return matmul_integer_to_float(call, IntegerProductInputs(codes, b, scale, b_scale, zero, b_zero, bias))
 
 
 @onnx_op("MatMulNBits", domain=MICROSOFT)
@@ -168,17 +173,30 @@ def skip_simplified_layer_normalisation(
     return (made, inverse, inverse, total)[: len(call.outputs)]
 
 
-@onnx_op("EmbedLayerNormalization", domain=MICROSOFT)
-def embed_layer_normalisation(
-    call: NodeCall, ids: Tensor, segments: Tensor | None, words: Tensor, places: Tensor, kinds: Tensor | None,
-    gamma: Tensor, beta: Tensor, mask: Tensor | None = None, positions: Tensor | None = None,
-) -> Any:  # fmt: skip
+@dataclass(frozen=True)
+class EmbeddingInputs:
+    """The inputs of EmbedLayerNormalization."""
+
+    ids: Tensor
+    segments: Tensor | None
+    words: Tensor  # the table of the ids
+    places: Tensor  # the table of the positions
+    kinds: Tensor | None  # the table of the segments
+    gamma: Tensor
+    beta: Tensor
+    mask: Tensor | None = None
+    positions: Tensor | None = None
+
+
+@onnx_op("EmbedLayerNormalization", domain=MICROSOFT, inputs=EmbeddingInputs)
+def embed_layer_normalisation(call: NodeCall, given: EmbeddingInputs) -> Any:
+    ids, positions, mask = given.ids, given.positions, given.mask
     at = torch.arange(ids.shape[1]).expand(ids.shape) if positions is None else positions.to(torch.int64)
-    total = words[ids.to(torch.int64)] + places[at]
-    if segments is not None and kinds is not None:
-        total = total + kinds[segments.to(torch.int64)]
+    total = given.words[ids.to(torch.int64)] + given.places[at]
+    if given.segments is not None and given.kinds is not None:
+        total = total + given.kinds[given.segments.to(torch.int64)]
     plain = NodeCall("LayerNormalization", "", 17, {"epsilon": call.attr("epsilon", 1e-12)}, ("y",))
-    (made,) = layer_normalisation(plain, total, gamma, beta)
+    (made,) = layer_normalisation(plain, total, given.gamma, given.beta)
     counts = (
         torch.zeros(ids.shape[0], dtype=torch.int32) if mask is None else mask.to(torch.int32).sum(1, dtype=torch.int32)
     )
@@ -219,36 +237,61 @@ def _mask_bias(mask: Tensor | None, call: NodeCall, like: Tensor, keys: int) -> 
     return bias[:, None, None, :] if mask.dim() == 2 else bias[:, None]
 
 
-@onnx_op("Attention", domain=MICROSOFT)
-def attention(
-    call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
-    past: Tensor | None = None, attention_bias: Tensor | None = None, *more: Any,
-) -> Any:  # fmt: skip
-    _only((*[None] * 6, *more), 6, call)
-    if call.attr("do_rotary", 0):
-        raise Unplayable("Attention with rotary embedding")
-    heads, sizes = call.attr("num_heads"), call.ints("qkv_hidden_sizes") or [w.shape[1] // 3] * 3
-    projected = torch.matmul(x, w) if bias is None else torch.matmul(x, w) + bias
-    q, k, v = (_heads(part, heads) for part in projected.split(sizes, dim=-1))
-    if past is not None:
-        k, v = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
-    total = _mask_bias(mask, call, q, k.shape[2])
+def _score_bias(call: NodeCall, given: AttentionInputs | HeadsInputs, q: Tensor, k: Tensor) -> Tensor | None:
+    """Return what is added to the scores: the mask, the causal mask and the bias that the node is given."""
+    total = _mask_bias(given.mask, call, q, k.shape[2])
     if call.attr("unidirectional", 0):
         causal = _causal(q.shape[2], k.shape[2], q.dtype)
         total = causal if total is None else total + causal
-    if attention_bias is not None:
-        total = attention_bias if total is None else total + attention_bias
+    if given.attention_bias is not None:
+        total = given.attention_bias if total is None else total + given.attention_bias
+    return total
+
+
+@dataclass(frozen=True)
+class AttentionInputs:
+    """The inputs of Attention; weights and bias make queries, keys and values of `x`."""
+
+    x: Tensor
+    w: Tensor
+    bias: Tensor | None = None
+    mask: Tensor | None = None
+    past: Tensor | None = None
+    attention_bias: Tensor | None = None
+
+
+@onnx_op("Attention", domain=MICROSOFT, inputs=AttentionInputs)
+def attention(call: NodeCall, given: AttentionInputs) -> Any:
+    x, w, past = given.x, given.w, given.past
+    if call.attr("do_rotary", 0):
+        raise Unplayable("Attention with rotary embedding")
+    heads, sizes = call.attr("num_heads"), call.ints("qkv_hidden_sizes") or [w.shape[1] // 3] * 3
+    projected = torch.matmul(x, w) if given.bias is None else torch.matmul(x, w) + given.bias
+    q, k, v = (_heads(part, heads) for part in projected.split(sizes, dim=-1))
+    if past is not None:
+        k, v = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
+    total = _score_bias(call, given, q, k)
     made = _merged(_attended(q, k, v, call.attr("scale", 0.0), total))
     return (made, torch.stack((k, v)))[: len(call.outputs)]
 
 
-@onnx_op("MultiHeadAttention", domain=MICROSOFT)
-def multi_head_attention(
-    call: NodeCall, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
-    mask: Tensor | None = None, attention_bias: Tensor | None = None, past_key: Tensor | None = None,
-    past_value: Tensor | None = None, *more: Any,
-) -> Any:  # fmt: skip
-    _only((*[None] * 8, *more), 8, call)
+@dataclass(frozen=True)
+class HeadsInputs:
+    """The inputs of MultiHeadAttention."""
+
+    query: Tensor
+    key: Tensor | None = None
+    value: Tensor | None = None
+    bias: Tensor | None = None
+    mask: Tensor | None = None
+    attention_bias: Tensor | None = None
+    past_key: Tensor | None = None
+    past_value: Tensor | None = None
+
+
+@onnx_op("MultiHeadAttention", domain=MICROSOFT, inputs=HeadsInputs)
+def multi_head_attention(call: NodeCall, given: HeadsInputs) -> Any:
+    query, key, value, bias = given.query, given.key, given.value, given.bias
     heads = call.attr("num_heads")
     if key is None or value is None or query.dim() != 3:
         raise Unplayable("MultiHeadAttention with packed inputs")
@@ -259,14 +302,9 @@ def multi_head_attention(
             key, value = key + bias[: key.shape[-1]], value + bias[key.shape[-1] :]
     q = _heads(query, heads)
     k, v = (part if part.dim() == 4 else _heads(part, heads) for part in (key, value))
-    if past_key is not None and past_value is not None:
-        k, v = torch.cat((past_key, k), 2), torch.cat((past_value, v), 2)
-    total = _mask_bias(mask, call, q, k.shape[2])
-    if call.attr("unidirectional", 0):
-        causal = _causal(q.shape[2], k.shape[2], q.dtype)
-        total = causal if total is None else total + causal
-    if attention_bias is not None:
-        total = attention_bias if total is None else total + attention_bias
+    if given.past_key is not None and given.past_value is not None:
+        k, v = torch.cat((given.past_key, k), 2), torch.cat((given.past_value, v), 2)
+    total = _score_bias(call, given, q, k)
     return (_merged(_attended(q, k, v, call.attr("scale", 0.0), total)), k, v)[: len(call.outputs)]
 
 
@@ -298,13 +336,24 @@ def rotated(x: Tensor, cosines: Tensor, sines: Tensor, width: int, interleaved: 
     return torch.cat((made, rest), -1)
 
 
-@onnx_op("GroupQueryAttention", domain=MICROSOFT)
-def group_query_attention(
-    call: NodeCall, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
-    past_value: Tensor | None, lengths: Tensor, total_length: Tensor, cosines: Tensor | None = None,
-    sines: Tensor | None = None, *more: Any,
-) -> Any:  # fmt: skip
-    _only((*[None] * 9, *more), 9, call)
+@dataclass(frozen=True)
+class GroupQueryInputs:
+    """The inputs of GroupQueryAttention."""
+
+    query: Tensor
+    key: Tensor | None
+    value: Tensor | None
+    past_key: Tensor | None
+    past_value: Tensor | None
+    lengths: Tensor
+    total_length: Tensor
+    cosines: Tensor | None = None
+    sines: Tensor | None = None
+
+
+@onnx_op("GroupQueryAttention", domain=MICROSOFT, inputs=GroupQueryInputs)
+def group_query_attention(call: NodeCall, given: GroupQueryInputs) -> Any:
+    query, key, value, past_key, past_value = given.query, given.key, given.value, given.past_key, given.past_value
     if call.attr("softcap", 0.0) or call.attr("local_window_size", -1) != -1 or call.attr("smooth_softmax", 0):
         raise Unplayable("GroupQueryAttention with a soft cap, a window or a smooth softmax")
     heads, shared = call.attr("num_heads"), call.attr("kv_num_heads")
@@ -312,12 +361,13 @@ def group_query_attention(
         size = query.shape[-1] // (heads + 2 * shared)
         query, key, value = query.split([heads * size, shared * size, shared * size], dim=-1)
     q, k, v = _heads(query, heads), _heads(key, shared), _heads(value, shared)
-    length, total = q.shape[2], int(total_length)
-    ends = lengths.reshape(-1).to(torch.int64) + 1
+    length, total = q.shape[2], int(given.total_length)
+    ends = given.lengths.reshape(-1).to(torch.int64) + 1
     if bool((ends != total).any()):
         raise Unplayable("GroupQueryAttention on rows of different lengths")
     before = total - length
     if call.attr("do_rotary", 0):
+        cosines, sines = given.cosines, given.sines
         assert cosines is not None and sines is not None
         places = torch.arange(before, total).expand(q.shape[0], -1)
         interleaved = bool(call.attr("rotary_interleaved", 0))

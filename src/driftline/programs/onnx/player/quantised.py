@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -102,29 +103,45 @@ def requantised(total: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
     return torch.clamp(codes, *_range(zero.dtype)).to(zero.dtype)
 
 
-@onnx_op("QLinearMatMul")
-def quantised_matmul(
-    call: NodeCall, a: Tensor, a_scale: Tensor, a_zero: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor,
-    scale: Tensor, zero: Tensor,
-) -> Tensor:  # fmt: skip
-    total = torch.matmul(_centred(a, a_zero, rows=True), _centred(b, b_zero, rows=False))
-    if scale.numel() > 1 or zero.numel() > 1:
+@dataclass(frozen=True)
+class ProductInputs:
+    """The inputs of QLinearMatMul, and the first inputs of QLinearConv: codes with their scales and zero points."""
+
+    a: Tensor
+    a_scale: Tensor
+    a_zero: Tensor
+    b: Tensor
+    b_scale: Tensor
+    b_zero: Tensor
+    scale: Tensor  # of the result
+    zero: Tensor
+
+
+@dataclass(frozen=True)
+class ConvolutionInputs(ProductInputs):
+    """The inputs of QLinearConv: `a` is convolved with the weights `b`."""
+
+    bias: Tensor | None = None
+
+
+@onnx_op("QLinearMatMul", inputs=ProductInputs)
+def quantised_matmul(call: NodeCall, given: ProductInputs) -> Tensor:
+    total = torch.matmul(_centred(given.a, given.a_zero, rows=True), _centred(given.b, given.b_zero, rows=False))
+    a_scale, scale = given.a_scale, given.scale
+    if scale.numel() > 1 or given.zero.numel() > 1:
         raise Unplayable("QLinearMatMul whose result has several scales")
     rows = a_scale.unsqueeze(-1) if a_scale.dim() == 1 and a_scale.numel() > 1 else a_scale
-    return requantised(total, rows * b_scale / scale, zero)
+    return requantised(total, rows * given.b_scale / scale, given.zero)
 
 
-@onnx_op("QLinearConv")
-def quantised_convolution(
-    call: NodeCall, x: Tensor, x_scale: Tensor, x_zero: Tensor, w: Tensor, w_scale: Tensor, w_zero: Tensor,
-    scale: Tensor, zero: Tensor, bias: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    total = convolution_integer(call, x, w, x_zero, w_zero)
-    shape = [1, -1, *[1] * (x.dim() - 2)]
-    if bias is not None:
-        total = total + bias.reshape(shape)
-    factor = x_scale * (w_scale.reshape(shape) if w_scale.numel() > 1 else w_scale.reshape(())) / scale
-    return requantised(total, factor, zero)
+@onnx_op("QLinearConv", inputs=ConvolutionInputs)
+def quantised_convolution(call: NodeCall, given: ConvolutionInputs) -> Tensor:
+    total = convolution_integer(call, given.a, given.b, given.a_zero, given.b_zero)
+    shape = [1, -1, *[1] * (given.a.dim() - 2)]
+    if given.bias is not None:
+        total = total + given.bias.reshape(shape)
+    weights = given.b_scale.reshape(shape) if given.b_scale.numel() > 1 else given.b_scale.reshape(())
+    return requantised(total, given.a_scale * weights / given.scale, given.zero)
 
 
 def _through_floats(function: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,6 +12,26 @@ from torch import Tensor
 from driftline.programs.onnx.player.call import NodeCall, Unplayable, onnx_op
 
 Function = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class RecurrentInputs:
+    """The inputs of RNN and GRU, and the first inputs of LSTM."""
+
+    x: Tensor
+    w: Tensor  # weights of the input
+    r: Tensor  # weights of the state
+    bias: Tensor | None = None
+    lengths: Tensor | None = None
+    start: Tensor | None = None  # the first state
+
+
+@dataclass(frozen=True)
+class LstmInputs(RecurrentInputs):
+    """The inputs of LSTM."""
+
+    cell: Tensor | None = None  # the first state of the cell
+    peepholes: Tensor | None = None
 
 
 def _functions(call: NodeCall, defaults: list[str], direction: int) -> list[Function]:
@@ -30,10 +51,11 @@ def _functions(call: NodeCall, defaults: list[str], direction: int) -> list[Func
 
 
 def _played(
-    call: NodeCall, x: Tensor, lengths: Tensor | None, states: list[Tensor | None], hidden: int,
+    call: NodeCall, given: RecurrentInputs, states: list[Tensor | None], hidden: int,
     make_step: Callable[[int], Callable[[Tensor, list[Tensor]], list[Tensor]]],
 ) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
     """All outputs (time, direction, batch, hidden) and the last state of each kind."""
+    x, lengths = given.x, given.lengths
     kind = call.attr("direction", b"forward").decode()
     directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[kind]
     if call.attr("layout", 0):
@@ -68,69 +90,60 @@ def _bias(bias: Tensor | None, number: int, gates: int, hidden: int, like: Tenso
     return bias[number][: gates * hidden], bias[number][gates * hidden :]
 
 
-@onnx_op("RNN")
-def rnn(
-    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
-    start: Tensor | None = None,
-) -> Any:  # fmt: skip
-    hidden = r.shape[-1]
+@onnx_op("RNN", inputs=RecurrentInputs)
+def rnn(call: NodeCall, given: RecurrentInputs) -> Any:
+    w, r, hidden = given.w, given.r, given.r.shape[-1]
 
     def make_step(number: int) -> Any:
         (activation,) = _functions(call, ["Tanh"], number)
-        of_input, of_state = _bias(bias, number, 1, hidden, x)
+        of_input, of_state = _bias(given.bias, number, 1, hidden, given.x)
 
         def step(now: Tensor, state: list[Tensor]) -> list[Tensor]:
             return [activation(now @ w[number].t() + of_input + state[0] @ r[number].t() + of_state)]
 
         return step
 
-    together, finals = _played(call, x, lengths, [start], hidden, make_step)
+    together, finals = _played(call, given, [given.start], hidden, make_step)
     return (together, finals[0])[: len(call.outputs)]
 
 
-@onnx_op("GRU")
-def gru(
-    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
-    start: Tensor | None = None,
-) -> Any:  # fmt: skip
-    hidden = r.shape[-1]
+@onnx_op("GRU", inputs=RecurrentInputs)
+def gru(call: NodeCall, given: RecurrentInputs) -> Any:
+    w, r, hidden = given.w, given.r, given.r.shape[-1]
     reset_first = call.attr("linear_before_reset", 0)
 
     def make_step(number: int) -> Any:
         gate, candidate = _functions(call, ["Sigmoid", "Tanh"], number)
-        of_input, of_state = _bias(bias, number, 3, hidden, x)
+        of_input, of_state = _bias(given.bias, number, 3, hidden, given.x)
         weights = r[number].split(hidden)
 
         def step(now: Tensor, state: list[Tensor]) -> list[Tensor]:
-            given = (now @ w[number].t() + of_input).split(hidden, dim=1)
+            parts = (now @ w[number].t() + of_input).split(hidden, dim=1)
             biases = of_state.split(hidden)
-            update = gate(given[0] + state[0] @ weights[0].t() + biases[0])
-            reset = gate(given[1] + state[0] @ weights[1].t() + biases[1])
+            update = gate(parts[0] + state[0] @ weights[0].t() + biases[0])
+            reset = gate(parts[1] + state[0] @ weights[1].t() + biases[1])
             if reset_first:
                 inner = reset * (state[0] @ weights[2].t() + biases[2])
             else:
                 inner = (reset * state[0]) @ weights[2].t() + biases[2]
-            return [(1 - update) * candidate(given[2] + inner) + update * state[0]]
+            return [(1 - update) * candidate(parts[2] + inner) + update * state[0]]
 
         return step
 
-    together, finals = _played(call, x, lengths, [start], hidden, make_step)
+    together, finals = _played(call, given, [given.start], hidden, make_step)
     return (together, finals[0])[: len(call.outputs)]
 
 
-@onnx_op("LSTM")
-def lstm(
-    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
-    start: Tensor | None = None, cell: Tensor | None = None, peepholes: Tensor | None = None,
-) -> Any:  # fmt: skip
-    hidden = r.shape[-1]
+@onnx_op("LSTM", inputs=LstmInputs)
+def lstm(call: NodeCall, given: LstmInputs) -> Any:
+    w, r, hidden = given.w, given.r, given.r.shape[-1]
     if call.attr("input_forget", 0):
         raise Unplayable("LSTM with coupled input and forget gates")
 
     def make_step(number: int) -> Any:
         gate, candidate, out = _functions(call, ["Sigmoid", "Tanh", "Tanh"], number)
-        of_input, of_state = _bias(bias, number, 4, hidden, x)
-        peep = peepholes[number].split(hidden) if peepholes is not None else None
+        of_input, of_state = _bias(given.bias, number, 4, hidden, given.x)
+        peep = given.peepholes[number].split(hidden) if given.peepholes is not None else None
 
         def step(now: Tensor, state: list[Tensor]) -> list[Tensor]:
             before, memory = state
@@ -142,5 +155,5 @@ def lstm(
 
         return step
 
-    together, finals = _played(call, x, lengths, [start, cell], hidden, make_step)
+    together, finals = _played(call, given, [given.start, given.cell], hidden, make_step)
     return (together, *finals)[: len(call.outputs)]
