@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent / "report"))
 from filled_store import add_bug
 
 import driftline
+from driftline.campaign.explain.diagnosis import Diagnosis
 from driftline.checking.result import ReplayAnswer
 from driftline.core.verdict import Judgement, Kind
 from driftline.events import (
@@ -44,6 +45,7 @@ def test_from_a_check_to_a_report(store_folder: Path, tmp_path: Path) -> None:
         assert [(event.bug.id, event.new) for event in heard if isinstance(event, BugSeen)] == [(bug.id, True)]
 
         explained = bench.diagnose(bug.id, seconds=900)
+        assert isinstance(explained, Diagnosis)
         assert explained.failing.bug.id == bug.id
         assert explained.ablated and explained.ablated.body["cures"], "it passes without optimisations"
 
