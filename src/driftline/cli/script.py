@@ -15,7 +15,7 @@ from driftline.core.errors import NOTHING_COMPARED, DriftlineError
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 
-_COMPILES = re.compile(rb"\bcompile\b")
+_COMPILES = re.compile(rb"\b(compile|export|jit|optimize|InferenceSession|aoti_compile_and_package)\b")
 # The options of `check` that a script takes; --trust and --plugin have done their work when this runs.
 _TAKEN = ("program", "targets", "timeout", "memory", "seed", "as_json", "fail_on", "jobs", "store", "trust", "plugins")
 

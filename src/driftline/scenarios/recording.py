@@ -16,7 +16,7 @@ from driftline.core.wire import decode, encode
 EVENTS = "events.jsonl"
 CONTENTS = "contents.bin"
 
-CALL, BACKWARD, GRAD, END = "call", "backward", "grad", "end"  # kinds of events
+CALL, MAKE, BACKWARD, GRAD, END = "call", "make", "backward", "grad", "end"  # kinds of events
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class ScriptEvent:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     shared: tuple[tuple[str, str], ...] = ()  # paths of tensors that overlap in memory
     raised: Raised | None = None
+    judged: bool = True  # eager promises something here
 
 
 @dataclass(frozen=True)
