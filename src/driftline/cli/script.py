@@ -1,4 +1,4 @@
-"""`driftline check repro.py`: a script that calls `torch.compile` itself."""
+"""`driftline check repro.py`: a script that calls `torch.compile`, or another entry point of compilers, itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from driftline.core.errors import NOTHING_COMPARED, DriftlineError
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 
-_COMPILES = re.compile(rb"\b(compile|export|jit|optimize|InferenceSession|aoti_compile_and_package)\b")
+# What a script compiles with: torch.compile, Module.compile, torch._dynamo.optimize, torch.export, torch.jit, AOTInductor,
+# ONNX Runtime.
+_COMPILES = re.compile(
+    rb"\bcompile\b|_dynamo\b.*\boptimize\b|torch\.(export|jit|onnx)\b|from torch import .*\b(export|jit|onnx)\b"
+    rb"|\baoti_(compile_and_package|load_package)\b|\bInferenceSession\b"
+)
 # The options of `check` that a script takes; --trust and --plugin have done their work when this runs.
 _TAKEN = ("program", "targets", "timeout", "memory", "seed", "as_json", "fail_on", "jobs", "store", "trust", "plugins")
 
@@ -34,7 +39,7 @@ class ScriptCheck:
 
 
 def is_script(program: str) -> bool:
-    """True for a Python file, named without a function, whose text speaks of compiling."""
+    """True for a Python file, named without a function, whose text names an entry point."""
     path = Path(program)
     if path.suffix != ".py" or not path.is_file():
         return False

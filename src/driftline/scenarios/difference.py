@@ -10,7 +10,7 @@ from typing import Any
 
 from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.text import plural
-from driftline.scenarios.recording import BACKWARD, CALL, END, GRAD, MAKE, ScriptEvent
+from driftline.scenarios.recording import BACKWARD, END, GRAD, MAKE, ScriptEvent
 
 
 class Change(StrEnum):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from driftline.checking.open import ENTRY_POINTS
 from driftline.core.announce import Announce
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
@@ -106,9 +107,9 @@ def _require_calls(script: UserScript, played: Played, options: ScriptOptions) -
         return
     ended = played.recording.events[-1].raised if played.recording.events else None
     if ended:
-        raise DriftlineError(f"{script.name} ends with {ended}, before it calls anything that torch.compile made.")
+        raise DriftlineError(f"{script.name} ends with {ended}, before it calls anything that a compiler made.")
     raise DriftlineError(
-        f"{script.name} calls nothing that torch.compile made. For a function that makes a program, name it:"
+        f"{script.name} calls nothing that {ENTRY_POINTS} made. For a function that makes a program, name it:"
         f" {script.name}:NAME."
     )
 

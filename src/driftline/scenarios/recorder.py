@@ -62,7 +62,8 @@ class CallRecorder:
         self.move(folder)
         self._thread = threading.get_ident()
         self._inside = False
-        self._only_tensors = False  # what Python objects become is promised by no entry point that was used
+        self._only_tensors = False  # something was made that does not promise what becomes of Python objects
+        self._classes: list[tuple[Any, Any, Any]] = []  # with a recorded call: the class, that call, and its own
         self._leaves: list[tuple[str, torch.Tensor]] = []
         self._leaf_ids: set[int] = set()
         self._ignored: list[Any] = []  # backends of the script, and the objects that they name
@@ -98,7 +99,7 @@ class CallRecorder:
         try:
             yield
         finally:
-            self._watch_autograd(False)
+            self._stand_aside(True)
             torch.compile = compile_
             optimized.__call__ = call  # type: ignore[method-assign]
 
@@ -157,19 +158,22 @@ class CallRecorder:
     def call_made(self, call: MadeCall) -> Any:
         """Call what another entry point than `torch.compile` made, as an event where it is the outermost call."""
         call.eager = self.eager
-        if self._inside:
-            return call.plain() if self.eager else call.real()
-        self._only_tensors = True
-        if not call.comparable or not self._is_recording():
+        if self._inside or not call.comparable or not self._is_recording():
             return call.real()
         return self._event(call)
 
     def make(self, making: Happening) -> Any:
         """Have an entry point make something, as an event."""
         making.eager = self.eager
+        self._only_tensors = True
         if self._inside or not self._is_recording():
             return making.run()
         return self._event(making)
+
+    def watch_calls(self, of: Any, watched: Callable[..., Any]) -> None:
+        """Put `watched` in place of the call of a class, but for the time of a compiled call: Dynamo traces calls."""
+        self._classes.append((of, watched, of.__call__))
+        of.__call__ = watched
 
     @property
     def inside(self) -> bool:
@@ -182,6 +186,12 @@ class CallRecorder:
             return False
         self.passed += 1
         return self.number < self._most
+
+    def _stand_aside(self, yes: bool) -> None:
+        """Put what the recorder replaced back in place, or replace it again."""
+        self._watch_autograd(not yes)
+        for of, watched, own in self._classes:
+            of.__call__ = own if yes else watched
 
     def _watch_autograd(self, on: bool) -> None:
         torch.autograd.backward, torch.autograd.grad = self._watched if on else self._autograd
@@ -200,7 +210,7 @@ class CallRecorder:
         self.before(self.number)
         happening.eager = self.eager  # a child of `before` goes on without the compiler
         self._inside = True
-        self._watch_autograd(False)
+        self._stand_aside(True)
         output, error = None, None
         try:
             with contextlib.nullcontext() if happening.printing else contextlib.redirect_stdout(_nowhere()):
@@ -211,7 +221,7 @@ class CallRecorder:
             raise
         finally:
             self._inside = False
-            self._watch_autograd(True)
+            self._stand_aside(False)
             self._write(happening, output, error)
 
     def end(self, names: dict[str, Any], error: BaseException | None) -> None:
@@ -409,27 +419,36 @@ def _parameters(function: Any) -> tuple[str, ...]:
 def _surroundings() -> dict[str, Fact]:
     """The state around the script: random generators, modes, defaults."""
     modes = {
-        "gradients": torch.is_grad_enabled(),
-        "inference mode": torch.is_inference_mode_enabled(),
-        "autocast": torch.is_autocast_enabled("cpu"),
-        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
-        "default dtype": torch.get_default_dtype(),
-    }
-    random_states = {
-        "torch": torch.get_rng_state().numpy().tobytes(),
-        "random": repr(random.getstate()).encode(),
-        "numpy": _numpy_state(),
+        "mode gradients": torch.is_grad_enabled(),
+        "mode inference mode": torch.is_inference_mode_enabled(),
+        "mode autocast": torch.is_autocast_enabled("cpu"),
+        "mode deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "mode default dtype": torch.get_default_dtype(),
     }
     return {
-        **{f"mode {name}": Fact(repr(value)) for name, value in modes.items()},
-        **{f"random state of {name}": Fact(_digest(state)) for name, state in random_states.items()},
+        **{name: _mode(value) for name, value in modes.items()},
+        "random state of torch": _state(torch.get_rng_state().numpy().tobytes()),
+        "random state of random": _python_state(),
+        "random state of numpy": _numpy_state(),
     }
 
 
-def _numpy_state() -> bytes:
+@functools.lru_cache(maxsize=64)
+def _mode(value: object) -> Fact:
+    return Fact(repr(value))
+
+
+@functools.lru_cache(maxsize=4)
+def _state(state: bytes) -> Fact:
+    return Fact(hashlib.blake2b(state, digest_size=6).hexdigest())
+
+
+def _python_state() -> Fact:
+    """Numbers have the same hash in every process."""
+    _, numbers, gauss = random.getstate()
+    return Fact(f"{hash(numbers):x} {gauss}")
+
+
+def _numpy_state() -> Fact:
     state: Any = np.random.get_state()
-    return state[1].tobytes() + repr(state[2:]).encode()
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=6).hexdigest()
+    return _state(state[1].tobytes() + repr(state[2:]).encode())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -99,8 +100,20 @@ class ScriptRecording:
 
 
 def write_event(event: ScriptEvent) -> str:
-    """One line of `EVENTS`."""
-    return json.dumps(encode(ScriptEvent, event)) + "\n"
+    """One line of `EVENTS`. Most facts of an event are those of the event before: their text is kept."""
+    facts = ", ".join(f"{_quoted(path)}: {_written(fact)}" for path, fact in event.facts.items())
+    rest = json.dumps(encode(ScriptEvent, replace(event, facts={})))
+    return f'{rest[:-1]}, "facts": {{{facts}}}}}\n' if facts else rest + "\n"
+
+
+@lru_cache(maxsize=10_000)
+def _written(fact: Fact) -> str:
+    return json.dumps(encode(Fact, fact))
+
+
+@lru_cache(maxsize=10_000)
+def _quoted(path: str) -> str:
+    return json.dumps(path)
 
 
 def read_recording(folder: Path, printed: str = "") -> ScriptRecording:

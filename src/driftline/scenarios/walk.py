@@ -163,7 +163,12 @@ def _is_of_a_library(value: Any) -> bool:
 
 
 def _visible(names: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(str(name), part) for name, part in list(names.items()) if not _HIDDEN.search(str(name))]
+    return [(str(name), part) for name, part in list(names.items()) if not _is_hidden(str(name))]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_hidden(name: str) -> bool:
+    return bool(_HIDDEN.search(name))
 
 
 def _attributes(value: Any) -> list[Part]:

@@ -2,8 +2,8 @@
 
 In every run the real compiler makes the real object (but for packages of AOTInductor, which take long), so a script
 that looks at the object sees the same in all runs. A call of the object is an event: the compiled run calls the object,
-an eager run calls a `Twin` (`twin.py`), which is the callable as it was when the object was made, with the parameters and
-buffers of the object.
+an eager run calls a `Twin` (`twin.py`), which is the callable as it was when the object was made, with the parameters
+and buffers of the object.
 
 To add an entry point, write a file with a context manager `installed(recorder)` that puts the recorder's calls in place
 of the entry point's functions, and name the file below.

@@ -85,7 +85,7 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
         functions = {name: getattr(calls, name) for name in ("export", "save", "load", "unflatten")}
         stack.enter_context(put_in_place(torch.export, **functions))
         stack.enter_context(put_in_place(program, module=calls.module(), run_decompositions=calls.decomposed()))
-        stack.enter_context(put_in_place(flat, __call__=calls.calling(flat.__call__)))
+        recorder.watch_calls(flat, calls.calling(flat.__call__))
         yield
 
 
@@ -143,7 +143,7 @@ class _Calls:
             built = real(program, *args, **options)
             if (made := program_made(program)) and not called_by_library() and not self._recorder.inside:
                 self._modules[built] = made
-                type(built).__call__ = self.calling(type(built).__call__)
+                self._recorder.watch_calls(type(built), self.calling(type(built).__call__))
             return built
 
         return module

@@ -47,8 +47,7 @@ class ScriptCall(MadeCall):
 
     def __init__(self, of: Any, made: MadeScript, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
         super().__init__(made, functools.partial(call, of), args, kwargs)
-        self.name, self._of, self._traced = made.name, of, made.traced
-        self._trains = not (made.traced or made.frozen)
+        self.name, self._of, self._made = made.name, of, made
         self.errors = not made.traced
 
     @property
@@ -57,7 +56,10 @@ class ScriptCall(MadeCall):
 
     def plain(self) -> Any:
         twin, module = self.made.twin, self._module
-        if module is None or self._traced:
+        if self._made.frozen:
+            with torch.no_grad():
+                return detached(twin.call(module, self.args, self.kwargs))
+        if module is None or self._made.traced:
             return twin.call(module, self.args, self.kwargs)
         _copy_attributes(module, twin.kept)
         try:
@@ -66,7 +68,7 @@ class ScriptCall(MadeCall):
             _copy_attributes(twin.kept, module)
 
     def seen(self, output: Any) -> Any:
-        return output if self._trains else detached(output)
+        return detached(output) if self._made.traced else output
 
     def roots_of_error(self) -> dict[str, Any]:
         if self._module is None:
@@ -97,7 +99,7 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
         functions = {name: getattr(calls, name) for name in ("script", "trace", "freeze", "save", "load")}
         stack.enter_context(put_in_place(torch.jit, **functions))
         for of in (torch.jit.ScriptFunction, torch.jit.ScriptModule):
-            stack.enter_context(put_in_place(of, __call__=calls.calling(of.__call__)))
+            recorder.watch_calls(of, calls.calling(of.__call__))
         yield
 
 

@@ -35,7 +35,8 @@ class Twin:
 
     def call(self, real: torch.nn.Module | None, args: Any, kwargs: Any, *, keeps_buffers: bool = True) -> Any:
         """Call the twin with the parameters and buffers of the real object, or its own. Buffers that the call assigns
-        anew are written back."""
+        anew are written back; lists and dicts among the inputs are copied, as compilers copy them."""
+        args, kwargs = pytree.tree_map(lambda leaf: leaf, (args, kwargs))
         if not isinstance(self.kept, torch.nn.Module):
             return self.kept(*args, **kwargs)
         state = state_of(self.kept if real is None else real)
