@@ -15,8 +15,8 @@ from driftline.core.errors import NOTHING_COMPARED, DriftlineError
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 
-# What a script compiles with: torch.compile, Module.compile, torch._dynamo.optimize, torch.export, torch.jit, AOTInductor,
-# ONNX Runtime.
+# What a script compiles with: torch.compile, Module.compile, torch._dynamo.optimize, torch.export, torch.jit,
+# AOTInductor, ONNX Runtime.
 _COMPILES = re.compile(
     rb"\bcompile\b|_dynamo\b.*\boptimize\b|torch\.(export|jit|onnx)\b|from torch import .*\b(export|jit|onnx)\b"
     rb"|\baoti_(compile_and_package|load_package)\b|\bInferenceSession\b"

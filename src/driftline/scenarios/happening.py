@@ -15,6 +15,7 @@ class Happening(abc.ABC):
     name = ""
     sharing = True  # the memory that tensors share is compared, and objects that are one and the same
     judged = True  # may be set by `run`: this call promises nothing
+    folded = False  # the compiler multiplies weights beforehand: only what is beyond the worst case is wrong
     printing = True  # what the call prints belongs to what the script prints
     own_errors = True  # the classes of the script's own exceptions are compared
     eager = False  # set by the recorder: this run goes without the compiler

@@ -230,12 +230,13 @@ class _Judge:
                 Change.VALUE, one.number, event.kind, when, wrong.path, evidence=wrong.evidence, reason=wrong.reason
             )
             for wrong in answer.wrong
+            if wrong.evidence.certain or wrong.evidence.z is None or not event.folded
         ]
         known = {wrong.path for wrong in answer.wrong}
         blind = [path for path in answer.unjudged if path not in known]
         if one.same_before and not found:  # what an earlier call left behind shows only against eager
             blind += [path for path in one.compared.values if path not in blind]
-        for path in blind:
+        for path in () if event.folded else blind:
             if difference := self._by_movement(one, path, when, event):
                 found.append(difference)
         return found

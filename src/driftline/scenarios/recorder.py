@@ -258,6 +258,7 @@ class CallRecorder:
             walk.shared,
             self._raised(happening, error),
             happening.judged,
+            happening.folded,
         )
         self.after(event, walk)
         self._remember_leaves(walk)

@@ -74,6 +74,7 @@ class ScriptEvent:
     shared: tuple[tuple[str, str], ...] = ()  # paths of tensors that overlap in memory
     raised: Raised | None = None
     judged: bool = True  # eager promises something here
+    folded: bool = False  # weights may have been multiplied beforehand, which rounds in another way
 
 
 @dataclass(frozen=True)

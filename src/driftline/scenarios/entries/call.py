@@ -60,7 +60,8 @@ class MadeCall(Happening):
 
     def run(self) -> Any:
         if not self.eager:
-            return self.real()
+            with nullcontext() if self.draws else _random_state_kept():
+                return self.real()
         if not self.foreseen:
             with undisturbed():
                 self.require_fit()

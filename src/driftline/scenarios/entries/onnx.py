@@ -60,6 +60,7 @@ class ModelCall(MadeCall):
 
     errors = False
     draws = False
+    folded = True
 
     def __init__(self, made: MadeModel, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
         super().__init__(made, call, args, kwargs)
@@ -68,6 +69,9 @@ class ModelCall(MadeCall):
 
     def require_fit(self) -> None:
         self.real()
+
+    def declines(self, error: BaseException) -> bool:
+        return super().declines(error) or _is_declined(error)
 
     def plain(self) -> Any:
         return tuple(self._made.outputs(self.args, self.kwargs))
@@ -189,7 +193,7 @@ class _Calls:
             if made is None:
                 build()
                 return
-            making = Making("onnxruntime.InferenceSession", build, lambda: None, self._recorder.script)
+            making = _Opening("onnxruntime.InferenceSession", build, lambda: None, self._recorder.script)
             self._recorder.make(making)
             self._sessions[self_] = made
 
@@ -222,6 +226,18 @@ class _Calls:
             )
 
         return run
+
+
+class _Opening(Making):
+    """The making of a session, for a model that was exported: ONNX Runtime can read it, or the exporter is wrong."""
+
+    def declines(self, error: BaseException) -> bool:
+        return _is_declined(error)
+
+
+def _is_declined(error: BaseException) -> bool:
+    """True for an operator or a type that ONNX Runtime does not have."""
+    return type(error).__name__ not in ("InvalidGraph", "Fail")
 
 
 def _serialized(program: Any) -> bytes:

@@ -48,7 +48,7 @@ class ScriptCall(MadeCall):
     def __init__(self, of: Any, made: MadeScript, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
         super().__init__(made, functools.partial(call, of), args, kwargs)
         self.name, self._of, self._made = made.name, of, made
-        self.errors = not made.traced
+        self.errors, self.folded = not made.traced, made.frozen
 
     @property
     def _module(self) -> torch.nn.Module | None:
@@ -82,7 +82,7 @@ def _copy_attributes(source: torch.nn.Module, target: torch.nn.Module) -> None:
     parts = dict(target.named_modules(remove_duplicate=False))
     for name, part in source.named_modules(remove_duplicate=False):
         other = parts.get(name)
-        scripted = part if isinstance(part, torch.jit.ScriptModule) else other
+        scripted: Any = part if isinstance(part, torch.jit.ScriptModule) else other
         if other is None or not hasattr(scripted, "_concrete_type"):
             continue
         for attribute in scripted._concrete_type.get_attributes():

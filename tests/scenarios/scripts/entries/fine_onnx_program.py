@@ -9,7 +9,7 @@ class Mix(torch.nn.Module):
 
     def forward(self, x, y):
         self.calls += 1
-        return x + self.calls, torch.softmax(y, -1), x
+        return x + self.calls, torch.softmax(y, -1)
 
 
 program = torch.onnx.export(Mix(), (torch.ones(2), torch.ones(2, 3)), input_names=["x", "y"], verbose=False)

@@ -11,5 +11,5 @@ inputs = (torch.arange(4), torch.tensor([True, False, True, True]), torch.ones(4
 torch.onnx.export(Types(), inputs, "types.onnx")
 session = onnxruntime.InferenceSession("types.onnx")
 names = [one.name for one in session.get_inputs()]
-feed = dict(zip(names, [one.numpy() for one in inputs]))
+feed = dict(zip(names, [one.numpy() for one in inputs], strict=True))
 print([(one.dtype, one.shape) for one in session.run(None, feed)])

@@ -1,5 +1,3 @@
-from typing import Dict, List
-
 import torch
 
 
@@ -11,7 +9,7 @@ class Counter(torch.nn.Module):
         self.names = ["a"]
         self.register_buffer("seen", torch.zeros(1))
 
-    def forward(self, x, extra: List[torch.Tensor], table: Dict[str, int]):
+    def forward(self, x, extra: list[torch.Tensor], table: dict[str, int]):
         self.count += 1
         self.seen.add_(1)
         self.names.append("b")

@@ -5,7 +5,7 @@ import torch
 import torch._dynamo
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import broken_backends  # noqa: E402, F401
+import broken_backends  # noqa: F401
 
 
 class Net(torch.nn.Module):
