@@ -153,7 +153,7 @@ class CallRecorder:
         """Call a compiled callable, as an event where it is the outermost one."""
         if self._inside or not self._is_recording():
             return compiled(*args, **kwargs)
-        return self._event(_CompiledCall(_subject(model), functools.partial(compiled, *args, **kwargs)))
+        return self._event(_CompiledCall(_subject(model), compiled, args, kwargs))
 
     def call_made(self, call: MadeCall) -> Any:
         """Call what another entry point than `torch.compile` made, as an event where it is the outermost call."""
@@ -288,10 +288,10 @@ class CallRecorder:
 class _CompiledCall(Happening):
     """A call of what `torch.compile` made."""
 
-    def __init__(self, model: Any, call: functools.partial[Any]) -> None:
+    def __init__(self, model: Any, compiled: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self.name = _name_of(model)
-        self._call = call
-        self._roots = {**_named_inputs(model, call.args, call.keywords), **_roots_of(model)}
+        self._call = functools.partial(compiled, *args, **kwargs)
+        self._roots = {**_named_inputs(model, args, kwargs), **_roots_of(model)}
 
     def run(self) -> Any:
         return self._call()

@@ -16,11 +16,14 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 import torch._inductor
 from torch._inductor.package import AOTICompiledModel
+from torch.export.graph_signature import ConstantArgument, OutputKind
+from torch.utils import _pytree as pytree
 
 from driftline.scenarios.entries.call import Made, MadeCall
 from driftline.scenarios.entries.export import program_made
@@ -30,10 +33,30 @@ from driftline.scenarios.entries.twin import copied, detached, state_of
 from driftline.scenarios.recorder import CallRecorder
 
 
+@dataclass(frozen=True)
+class MadePackage(Made):
+    """A package. `constants`: outputs that are Python values in the program; a package returns tensors there."""
+
+    constants: frozenset[int] = frozenset()
+
+    def without_constants(self, output: Any) -> Any:
+        """The output with `None` in the places of Python values."""
+        leaves, spec = pytree.tree_flatten(output)
+        return pytree.tree_unflatten(
+            [None if place in self.constants else leaf for place, leaf in enumerate(leaves)], spec
+        )
+
+
+def _made(program: Any, made: Made) -> MadePackage:
+    outputs = [one.arg for one in program.graph_signature.output_specs if one.kind is OutputKind.USER_OUTPUT]
+    constants = frozenset(place for place, one in enumerate(outputs) if isinstance(one, ConstantArgument))
+    return MadePackage(made.twin, made.example, constants)
+
+
 class StubPackage(AOTICompiledModel):
     """In eager runs, a loaded package. Its calls come to the twin."""
 
-    def __init__(self, made: Made) -> None:
+    def __init__(self, made: MadePackage) -> None:
         self._made = made
 
     def get_constant_fqns(self) -> list[str]:
@@ -50,9 +73,10 @@ class PackageCall(MadeCall):
 
     draws = False
 
-    def __init__(self, made: Made, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    def __init__(self, made: MadePackage, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
         super().__init__(made, call, args, kwargs)
         self.name = f"{made.twin.name} (in a package)"
+        self._made = made
 
     def real(self) -> Any:
         """Call the package. The twin follows it where it has buffers: those of a package cannot be read."""
@@ -69,7 +93,7 @@ class PackageCall(MadeCall):
             return detached(self.made.twin.call(None, self.args, self.kwargs))
 
     def seen(self, output: Any) -> Any:
-        return detached(output)
+        return detached(self._made.without_constants(output))
 
 
 @contextmanager
@@ -95,8 +119,8 @@ class _Calls:
     def __init__(self, recorder: CallRecorder) -> None:
         self._recorder = recorder
         self._compile, self._load = torch._inductor.aoti_compile_and_package, torch._inductor.aoti_load_package
-        self._files: Files[Made] = Files()
-        self._packages: weakref.WeakKeyDictionary[Any, Made] = weakref.WeakKeyDictionary()
+        self._files: Files[MadePackage] = Files()
+        self._packages: weakref.WeakKeyDictionary[Any, MadePackage] = weakref.WeakKeyDictionary()
 
     def compile_and_package(self, exported_program: Any, *args: Any, package_path: Any = None, **options: Any) -> Any:
         """In place of `torch._inductor.aoti_compile_and_package`."""
@@ -110,7 +134,7 @@ class _Calls:
 
         making = Making("torch._inductor.aoti_compile_and_package", package, lambda: None, self._recorder.script)
         path = self._recorder.make(making)
-        self._files.remember(path, made)
+        self._files.remember(path, _made(exported_program, made))
         return path
 
     def load_package(self, path: Any, *args: Any, **options: Any) -> Any:
@@ -118,7 +142,7 @@ class _Calls:
         made = self._files.known(path)
         if made is None:
             return self._load(path, *args, **options)
-        made = Made(made.twin.again(), made.example)
+        made = replace(made, twin=made.twin.again())
         package = StubPackage(made) if self._recorder.eager else self._load(path, *args, **options)
         self._packages[package] = made
         return package
