@@ -48,6 +48,7 @@ WRONG = [
     ),
 ]
 MORE_WRONG = [
+    ("package_forgets_buffer", Change.VALUE, "after the second call of Counter (in a package), output 'out' is wrong"),
     ("wrong_translation", Change.VALUE, "after the first call of CELU (in ONNX), output celu is wrong"),
     ("onnx_invalid", Change.ERROR, "after the first onnxruntime.InferenceSession(), the compiler raises Fail"),
 ]
