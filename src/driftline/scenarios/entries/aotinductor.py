@@ -113,6 +113,13 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
         yield
 
 
+class _Loading(Making):
+    """A call of `load_constants`: which names a package knows cannot be told in eager runs."""
+
+    def declines(self, error: BaseException) -> bool:
+        return True
+
+
 class _Calls:
     """The functions that are put in place of those of AOTInductor."""
 
@@ -164,8 +171,9 @@ class _Calls:
         real = AOTICompiledModel.load_constants
 
         def load_constants(package: Any, constants_map: Mapping[str, torch.Tensor], **options: Any) -> None:
-            if not isinstance(package, StubPackage):
-                real(package, constants_map, **options)  # type: ignore[arg-type]
+            build = functools.partial(real, package, constants_map, **options)
+            loading = build if not isinstance(package, StubPackage) else lambda: None
+            self._recorder.make(_Loading("load_constants", loading, lambda: None, self._recorder.script))
             made = self._packages.get(package)
             state = state_of(made.twin.kept) if made else {}
             with torch.no_grad():
