@@ -54,6 +54,12 @@ class LoadedProgram:
         return self.deployed.program if self.deployed else self.program
 
 
+ENTRY_POINTS = (
+    "torch.compile, torch._dynamo.optimize, torch.export, torch.jit, torch._inductor.aoti_compile_and_package, or"
+    " torch.onnx.export with onnxruntime"
+)
+
+
 def open_program(text: str, pool: Pool, options: CheckOptions, sizes: Sizes = NOT_GIVEN) -> LoadedProgram:
     """Read the program that `text` names. Every mistake in it is one sentence. `sizes` say what a file does not: which
     shapes a TorchScript module takes."""
@@ -68,6 +74,8 @@ def open_program(text: str, pool: Pool, options: CheckOptions, sizes: Sizes = NO
     if path.suffix == ".py":
         example, *others = _factories(path) or ["program"]
         told = f" It also has: {', '.join(others[:8])}." if others else ""
+        if not _factories(path):
+            told = f" A script is judged as it stands where it calls {ENTRY_POINTS}."
         raise DriftlineError(f"{text}: say which callable of the file makes the program, as in {text}:{example}.{told}")
     if path.suffix == ".onnx":
         return _open_file(path, "onnx", "onnx", pool, options)

@@ -1,4 +1,4 @@
-"""`driftline check repro.py`: a script that calls `torch.compile` itself."""
+"""`driftline check repro.py`: a script that calls `torch.compile`, or another entry point of compilers, itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from driftline.cli.common import print_json
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError
 from driftline.core.verdict import Judgement
 
-_COMPILES = re.compile(rb"\bcompile\b")
+# What a script compiles with: torch.compile, Module.compile, torch._dynamo.optimize, torch.export, torch.jit,
+# AOTInductor, ONNX Runtime.
+_COMPILES = re.compile(
+    rb"\bcompile\b|_dynamo\b.*\boptimize\b|torch\.(export|jit|onnx)\b|from torch import .*\b(export|jit|onnx)\b"
+    rb"|\baoti_(compile_and_package|load_package)\b|\bInferenceSession\b"
+)
 # The options of `check` that a script takes; --trust and --plugin have done their work when this runs.
 _TAKEN = ("program", "targets", "timeout", "memory", "seed", "as_json", "fail_on", "jobs", "store", "trust", "plugins")
 
@@ -34,8 +39,8 @@ class ScriptOrder:
 
 
 def is_script(program: str) -> bool:
-    """True for a Python file, named without a function, whose text contains the word compile, and for a function that
-    takes `compile`."""
+    """True for a Python file, named without a function, whose text names an entry point, and for a function that takes
+    `compile`."""
     if ".py:" in program:
         from driftline.scenarios.function import names_a_scenario
 

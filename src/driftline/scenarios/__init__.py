@@ -18,6 +18,9 @@
 The parent asks `RECORD` and `REJUDGE` (`requests.py`) of workers, each in a fresh process. There `play.py` executes the
 script as `__main__`, `recorder.py` stands around every compiled callable, `walk.py` reads what is reachable from it.
 
+What scripts compile with beside `torch.compile` is known in `entries/`: one file for each entry point, with what the
+entry point promises.
+
 Eager runs say what should happen: two with different contents of fresh memory (what differs between them is not judged)
 and one whose results are moved by one rounding step each (what moves there is not compared exactly). Numbers that
 differ by more than a few roundings are judged by the oracle, and exact differences are confirmed, from the compiled

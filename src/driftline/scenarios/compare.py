@@ -120,6 +120,8 @@ def compare_event(
     at = _Moment(one, moment(one, wanted.events[: _place(wanted, one)] if len(wanted.events) > 1 else ()))
     if (one.kind, one.name) != (got.kind, got.name):
         return ComparedEvent((at.differs(Change.EVENTS, "", _titled(one), _titled(got)),), same_bits=False)
+    if not (one.judged and got.judged):
+        return ComparedEvent(same_bits=False)
     if one.raised or got.raised:
         told = _raised(at, one.raised, got.raised) if stable.raises else ()
         return ComparedEvent(told, same_bits=not told)

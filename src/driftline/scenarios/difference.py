@@ -10,7 +10,7 @@ from typing import Any
 
 from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.text import plural
-from driftline.scenarios.recording import BACKWARD, CALL, END, GRAD, Raised, ScriptEvent
+from driftline.scenarios.recording import BACKWARD, END, GRAD, MAKE, Raised, ScriptEvent
 
 
 class Change(StrEnum):
@@ -122,6 +122,8 @@ def _error(one: Difference) -> str:
     if one.kind == END:
         ended = {Change.ERROR: "ends normally", Change.OTHER_ERROR: f"raises {one.expected}"}
         return f"the compiled script raises {one.got}, eager {ended.get(one.change, '')}"
+    if one.kind == MAKE:
+        return f"the compiler raises {one.got}, eager calls the program on these inputs"
     if one.change is Change.MISSING_ERROR:
         return f"eager raises {one.expected}, the compiled function returns a value"
     eager = f"raises {one.expected}" if one.change is Change.OTHER_ERROR else "returns a value"
@@ -167,5 +169,5 @@ def moment(event: ScriptEvent, before: tuple[ScriptEvent, ...]) -> str:
         return "at the end of the script"
     place = sum((one.kind, one.name) == (event.kind, event.name) for one in before)
     ordinal = _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
-    called = {CALL: f"call of {event.name}", BACKWARD: "backward()", GRAD: "autograd.grad()"}[event.kind]
-    return f"after the {ordinal} {called}"
+    called = {BACKWARD: "backward()", GRAD: "autograd.grad()", MAKE: f"{event.name}()"}
+    return f"after the {ordinal} {called.get(event.kind, f'call of {event.name}')}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from driftline.checking.open import ENTRY_POINTS
 from driftline.core.announce import Announce
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
@@ -19,7 +20,7 @@ from driftline.execute.pool import Pool
 from driftline.oracle.compare import Expected, compare_values
 from driftline.scenarios.compare import ComparedEvent, RunComparison, Stable, compare_event, printed_difference
 from driftline.scenarios.difference import Change, Difference, moment
-from driftline.scenarios.recording import BACKWARD, CALL, END, GRAD, ScriptEvent, ScriptRecording
+from driftline.scenarios.recording import BACKWARD, CALL, END, GRAD, MAKE, ScriptEvent, ScriptRecording
 from driftline.scenarios.requests import EventQuestion, PlayWay, Rejudged
 from driftline.scenarios.runs import OTHER_FILL, Played, ScriptOptions, ScriptRuns
 from driftline.scenarios.script import UserScript, require_recordable
@@ -104,13 +105,14 @@ def _require_calls(script: UserScript, played: Played, options: ScriptOptions) -
     if played.ending is not Ending.DONE:
         raise DriftlineError(f"{script.name} kills its process without the compiler ({played.detail}). {played.log}")
     require_recordable(script, played.recorded)
-    if played.recording.calls:
+    made = [event for event in played.recording.events if event.kind == MAKE]
+    if played.recording.calls or any(event.facts["made"].text == "False" for event in made):
         return
     ended = played.recording.events[-1].raised if played.recording.events else None
     if ended:
-        raise DriftlineError(f"{script.name} ends with {ended}, before it calls anything that torch.compile made.")
+        raise DriftlineError(f"{script.name} ends with {ended}, before it calls anything that a compiler made.")
     raise DriftlineError(
-        f"{script.name} calls nothing that torch.compile made. For a function that makes a program, name it:"
+        f"{script.name} calls nothing that {ENTRY_POINTS} made. For a function that makes a program, name it:"
         f" {script.name}:NAME."
     )
 
@@ -231,12 +233,13 @@ class _Judge:
                 Change.VALUE, one.number, event.kind, when, wrong.path, evidence=wrong.evidence, reason=wrong.reason
             )
             for wrong in answer.wrong
+            if wrong.evidence.certain or wrong.evidence.z is None or not event.folded
         ]
         known = {wrong.path for wrong in answer.wrong}
         blind = [path for path in answer.unjudged if path not in known]
         if one.same_before and not found:  # what an earlier call left behind shows only against eager
             blind += [path for path in one.compared.values if path not in blind]
-        for path in blind:
+        for path in () if event.folded else blind:
             if difference := self._by_movement(one, path, when, event):
                 found.append(difference)
         return found
@@ -295,7 +298,7 @@ class _Judge:
 
     def _verdict(self, found: tuple[Difference, ...], stopped: str, compared: int) -> ScriptResult:
         judgement, reason = Judgement.PASS, "the compiled script does what eager does"
-        refused = _refusal(self._comparison.compiled)
+        refused = _refusal(self._comparison.compiled, found[0].event) if found else ""
         if found and refused:
             judgement, reason = Judgement.REJECTED, refused
             found = ()
@@ -329,7 +332,7 @@ def _start(events: tuple[ScriptEvent, ...], number: int) -> int:
     """The event from which on a child goes without the compiler, to see an event on its own: the calls whose gradients
     a backward pass computes belong to it, and the end of a script has all of it before."""
     kind = events[number].kind
-    if kind == CALL:
+    if kind in (CALL, MAKE):
         return number
     if kind == END:
         return 0
@@ -346,9 +349,7 @@ def _content(recording: ScriptRecording, number: int, path: str) -> Array | None
     return recording.content(fact.tensor) if fact and fact.tensor and fact.tensor.readable else None
 
 
-def _refusal(compiled: ScriptRecording) -> str:
-    """What the compiler says where it declines the script."""
-    for event in compiled.events:
-        if event.raised and event.raised.declined:
-            return str(event.raised)
-    return ""
+def _refusal(compiled: ScriptRecording, number: int) -> str:
+    """What the compiler says at an event where it declines the script."""
+    told = compiled.events[number].raised if number < len(compiled.events) else None
+    return str(told) if told and told.declined else ""

@@ -19,6 +19,7 @@ import torch._inductor.config
 
 from driftline.core.errors import InternalError
 from driftline.core.task import Context
+from driftline.scenarios.entries import entries_installed
 from driftline.scenarios.guards import Guards, fill_fresh_memory
 from driftline.scenarios.raised import raised
 from driftline.scenarios.recorder import CallRecorder
@@ -64,6 +65,7 @@ class _Script:
     def play(self) -> Recorded:
         request = self._request
         _prepare(request)
+        self.recorder.eager = request.way is not PlayWay.COMPILED
         began = time.perf_counter()
         try:
             code = compile(request.text, str(request.script), "exec")
@@ -85,7 +87,7 @@ class _Script:
     def _execute(self, code: types.CodeType, main: types.ModuleType) -> BaseException | None:
         noise = RoundingNoise() if self._request.way is PlayWay.ROUNDED else contextlib.nullcontext()
         try:
-            with self.recorder.installed(), noise:
+            with self.recorder.installed(), entries_installed(self.recorder, self._request.text), noise:
                 exec(code, vars(main))
         except SystemExit as left:
             return left if left.code else None

@@ -7,9 +7,11 @@ identity are put back in place during a compiled call.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
+import io
 import random
 import sys
 import threading
@@ -18,29 +20,34 @@ import traceback
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import torch._dynamo.eval_frame
 import torch._inductor.config
 
+from driftline.scenarios.happening import Happening
 from driftline.scenarios.raised import raised
 from driftline.scenarios.recording import (
     BACKWARD,
-    CALL,
     CONTENTS,
     END,
     EVENTS,
     GRAD,
     Fact,
+    Raised,
     ScriptEvent,
     write_event,
 )
 from driftline.scenarios.requests import OWN_BACKEND
 from driftline.scenarios.tensors_seen import Contents
 from driftline.scenarios.walk import StateWalk, is_of_library, names_in, outer_parts
+
+if TYPE_CHECKING:
+    from driftline.scenarios.entries.call import MadeCall
 
 _FROM_SCRIPTS = ("torch.nn.modules.module", "torch.compiler")  # modules of torch that pass a script's call on
 # Backends that draw the random numbers of eager by themselves; the setting would change which draws they keep.
@@ -53,12 +60,14 @@ class CallRecorder:
     it is observed, `written` when it is in the file."""
 
     def __init__(self, folder: Path, script: str, *, backend: str = "", most_events: int = 2000) -> None:
-        self._backend = backend
-        self._script = script
+        self.backend = backend
+        self.script = self._script = script
         self._most = most_events
         self.move(folder)
         self._thread = threading.get_ident()
         self._inside = False
+        self._only_tensors = False  # something was made that does not promise what becomes of Python objects
+        self._classes: list[tuple[Any, Any, Any]] = []  # with a recorded call: the class, that call, and its own
         self._leaves: list[tuple[str, torch.Tensor]] = []
         self._leaf_ids: set[int] = set()
         self._ignored: list[Any] = []  # backends of the script, and the objects that they name
@@ -67,6 +76,7 @@ class CallRecorder:
         self.after: Callable[[ScriptEvent, StateWalk], None] = lambda event, walk: None
         self.written: Callable[[ScriptEvent], None] = lambda event: None
         self.failed: Callable[[], None] = lambda: None  # called when the recorder itself raises
+        self.eager = False  # what compilers make is not called, but what they made it from
         self.number = 0  # of the next event
         self.passed = 0  # events, with those that were too many
         self.seconds = 0.0
@@ -87,13 +97,14 @@ class CallRecorder:
         compile_, call = torch.compile, optimized.__call__
         self._compile = compile_
         self._autograd = (torch.autograd.backward, torch.autograd.grad)
+        self._watched = (self._watching(BACKWARD, self._autograd[0]), self._watching(GRAD, self._autograd[1]))
         torch.compile = self.compile
         optimized.__call__ = _recorded_module_call(self, call)  # type: ignore[method-assign]
         self._watch_autograd(True)
         try:
             yield
         finally:
-            self._watch_autograd(False)
+            self._stand_aside(True)
             torch.compile = compile_
             optimized.__call__ = call  # type: ignore[method-assign]
 
@@ -104,18 +115,24 @@ class CallRecorder:
         caller = sys._getframe(1).f_globals.get("__name__", "")
         if caller.startswith("torch.") and caller not in _FROM_SCRIPTS:
             return self._compile(model, **options)  # torch compiles operators like flex attention by itself
-        self._ignore_backend(options.get("backend"))
-        if self._backend:
+        self.ignore_backend(options.get("backend"))
+        if self.backend:
             options = {name: value for name, value in options.items() if name not in ("mode", "options")}
-            options["backend"] = self._backend
+            options["backend"] = self.backend
         if options.get("backend", "inductor") not in _DRAWS_AS_EAGER:
             torch._inductor.config.fallback_random = True  # or no random number could be compared
         compiled = self._compile(model, **options)
-        if isinstance(model, (torch.nn.Module, type)):  # a module is recorded by its class
-            return compiled
-        return self._recorded(compiled, model)
+        return self.recorded_as(compiled, model)
 
-    def _ignore_backend(self, backend: Any) -> None:
+    def recorded_as(self, compiled: Any, model: Any) -> Any:
+        """What the script gets in place of a compiled callable. Calls of a compiled module are recorded by its class,
+        beside those of its `forward`."""
+        if isinstance(compiled, torch._dynamo.eval_frame.OptimizedModule):
+            compiled.forward = self._recorded(compiled.forward, model)
+            return compiled
+        return compiled if isinstance(model, (torch.nn.Module, type)) else self._recorded(compiled, model)
+
+    def ignore_backend(self, backend: Any) -> None:
         """What the script's own backend writes down is the compiler's affair."""
         if backend is None or isinstance(backend, str):
             self.backends[backend or "inductor"] = None
@@ -145,9 +162,32 @@ class CallRecorder:
         """Call a compiled callable, as an event where it is the outermost one."""
         if self._inside or not self._is_recording():
             return compiled(*args, **kwargs)
-        model = _subject(model)
-        roots = {**_named_inputs(model, args, kwargs), **_roots_of(model)}
-        return self._event(CALL, _name_of(model), lambda: compiled(*args, **kwargs), roots)
+        return self._event(_CompiledCall(_subject(model), compiled, args, kwargs))
+
+    def call_made(self, call: MadeCall) -> Any:
+        """Call what another entry point than `torch.compile` made, as an event where it is the outermost call."""
+        call.eager = self.eager
+        if self._inside or not call.comparable or not self._is_recording():
+            return call.real()
+        return self._event(call)
+
+    def make(self, making: Happening) -> Any:
+        """Have an entry point make something, as an event."""
+        making.eager = self.eager
+        self._only_tensors = True
+        if self._inside or not self._is_recording():
+            return making.run()
+        return self._event(making)
+
+    def watch_calls(self, of: Any, watched: Callable[..., Any]) -> None:
+        """Put `watched` in place of the call of a class, but for the time of a compiled call: Dynamo traces calls."""
+        self._classes.append((of, watched, of.__call__))
+        of.__call__ = watched
+
+    @property
+    def inside(self) -> bool:
+        """True while an event is carried out."""
+        return self._inside
 
     def _is_recording(self) -> bool:
         if threading.get_ident() != self._thread:
@@ -156,54 +196,59 @@ class CallRecorder:
         self.passed += 1
         return self.number < self._most
 
-    def _watch_autograd(self, on: bool) -> None:
-        backward, grad = self._autograd
-        torch.autograd.backward = self._watched(BACKWARD, backward) if on else backward
-        torch.autograd.grad = self._watched(GRAD, grad) if on else grad
+    def _stand_aside(self, yes: bool) -> None:
+        """Put what the recorder replaced back in place, or replace it again."""
+        self._watch_autograd(not yes)
+        for of, watched, own in self._classes:
+            of.__call__ = own if yes else watched
 
-    def _watched(self, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _watch_autograd(self, on: bool) -> None:
+        torch.autograd.backward, torch.autograd.grad = self._watched if on else self._autograd
+
+    def _watching(self, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
             if self._inside or not self._is_recording():
                 return function(*args, **kwargs)
-            return self._event(kind, "", lambda: function(*args, **kwargs), dict(self._leaves))
+            return self._event(_AutogradCall(kind, functools.partial(function, *args, **kwargs), self._leaves))
 
         watched._torchdynamo_inline = function  # type: ignore[attr-defined]
         return watched
 
-    def _event(self, kind: str, name: str, run: Callable[[], Any], roots: dict[str, Any]) -> Any:
+    def _event(self, happening: Happening) -> Any:
         self.before(self.number)
+        happening.eager = self.eager  # a child of `before` goes on without the compiler
         self._inside = True
-        self._watch_autograd(False)
+        self._stand_aside(True)
         output, error = None, None
         try:
-            output = run()
+            with contextlib.nullcontext() if happening.printing else contextlib.redirect_stdout(_nowhere()):
+                output = happening.run()
             return output
         except BaseException as caught:
             error = caught
             raise
         finally:
             self._inside = False
-            self._watch_autograd(True)
-            seen = {"output": output, **roots} if error is None and kind != BACKWARD else roots
-            self._write(kind, name, seen, error)
+            self._stand_aside(False)
+            self._write(happening, output, error)
 
     def end(self, names: dict[str, Any], error: BaseException | None) -> None:
         """The script has ended: what its variables are."""
-        own = {name: value for name, value in names.items() if not name.startswith("__")}
+        own = {} if self._only_tensors else {name: value for name, value in names.items() if not name.startswith("__")}
         roots = {
             f"global {name}": value
             for name, value in own.items()
             if name not in self._ignored_names and not isinstance(value, (types.ModuleType, types.FunctionType, type))
         }
         self.before(self.number)
-        self._write(END, "", {**roots, **dict(self._leaves)}, error)
+        self._write(_End({**roots, **dict(self._leaves)}), None, error)
 
-    def _write(self, kind: str, name: str, roots: dict[str, Any], error: BaseException | None) -> None:
+    def _write(self, happening: Happening, output: Any, error: BaseException | None) -> None:
         """Write an event. A fault of the recorder is no exception of the script: it ends the recording."""
         began = time.thread_time()
         try:
-            self._observe(kind, name, roots, error)
+            self._observe(happening, output, error)
         except Exception:
             self.fault = self.fault or traceback.format_exc()
             self._most = 0
@@ -211,10 +256,19 @@ class CallRecorder:
             self.failed()
         self.seconds += time.thread_time() - began
 
-    def _observe(self, kind: str, name: str, roots: dict[str, Any], error: BaseException | None) -> None:
-        walk = StateWalk(roots, self._contents, frozenset(map(id, self._ignored)))
-        found = raised(error, self._script) if error is not None else None
-        event = ScriptEvent(self.number, kind, name, {**walk.facts, **_surroundings()}, walk.shared, found)
+    def _observe(self, happening: Happening, output: Any, error: BaseException | None) -> None:
+        roots = happening.roots(output) if error is None else happening.roots_of_error()
+        walk = StateWalk(roots, self._contents, frozenset(map(id, self._ignored)), sharing=happening.sharing)
+        event = ScriptEvent(
+            self.number,
+            happening.kind,
+            happening.name,
+            {**happening.facts(), **walk.facts, **_surroundings()},
+            walk.shared,
+            self._raised(happening, error),
+            happening.judged,
+            happening.folded,
+        )
         self.after(event, walk)
         self._remember_leaves(walk)
         self._contents.flush()
@@ -222,6 +276,13 @@ class CallRecorder:
         self._lines.flush()
         self.written(event)
         self.number += 1
+
+    def _raised(self, happening: Happening, error: BaseException | None) -> Raised | None:
+        if error is None or happening.forgiven:
+            return None
+        found = raised(error, self._script)
+        declined = found.declined or happening.declines(error)
+        return replace(found, by_script=found.by_script and happening.own_errors, declined=declined)
 
     def _remember_leaves(self, walk: StateWalk) -> None:
         """Tensors whose gradients are read after a backward pass."""
@@ -231,6 +292,65 @@ class CallRecorder:
             if id(tensor) not in self._leaf_ids and tensor.is_leaf and tensor.requires_grad:
                 self._leaf_ids.add(id(tensor))
                 self._leaves.append((path, tensor))
+
+
+class _CompiledCall(Happening):
+    """A call of what `torch.compile` made."""
+
+    def __init__(self, model: Any, compiled: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        self.name = _name_of(model)
+        self._call = functools.partial(compiled, *args, **kwargs)
+        self._roots = {**_named_inputs(model, args, kwargs), **_roots_of(model)}
+
+    def run(self) -> Any:
+        return self._call()
+
+    def roots(self, output: Any) -> dict[str, Any]:
+        return {"output": output, **self._roots}
+
+    def roots_of_error(self) -> dict[str, Any]:
+        return self._roots
+
+
+class _AutogradCall(Happening):
+    """A call of `backward` or `torch.autograd.grad`, with the tensors that may have gradients."""
+
+    def __init__(self, kind: str, call: Callable[[], Any], leaves: list[tuple[str, torch.Tensor]]) -> None:
+        self.kind = kind
+        self._call = call
+        self._leaves = dict(leaves)
+
+    def run(self) -> Any:
+        return self._call()
+
+    def roots(self, output: Any) -> dict[str, Any]:
+        return {"output": output, **self._leaves} if self.kind == GRAD else self._leaves
+
+    def roots_of_error(self) -> dict[str, Any]:
+        return self._leaves
+
+
+class _End(Happening):
+    """The end of the script, with its variables."""
+
+    kind = END
+
+    def __init__(self, variables: dict[str, Any]) -> None:
+        self._variables = variables
+
+    def run(self) -> None:
+        """The script has run."""
+
+    def roots(self, output: Any) -> dict[str, Any]:
+        return self._variables
+
+    def roots_of_error(self) -> dict[str, Any]:
+        return self._variables
+
+
+def _nowhere() -> io.TextIOWrapper:
+    """A stream whose text is dropped."""
+    return io.TextIOWrapper(io.BytesIO())
 
 
 def _recorded_module_call(recorder: CallRecorder, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -309,27 +429,36 @@ def _parameters(function: Any) -> tuple[str, ...]:
 def _surroundings() -> dict[str, Fact]:
     """The state around the script: random generators, modes, defaults."""
     modes = {
-        "gradients": torch.is_grad_enabled(),
-        "inference mode": torch.is_inference_mode_enabled(),
-        "autocast": torch.is_autocast_enabled("cpu"),
-        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
-        "default dtype": torch.get_default_dtype(),
-    }
-    random_states = {
-        "torch": torch.get_rng_state().numpy().tobytes(),
-        "random": repr(random.getstate()).encode(),
-        "numpy": _numpy_state(),
+        "mode gradients": torch.is_grad_enabled(),
+        "mode inference mode": torch.is_inference_mode_enabled(),
+        "mode autocast": torch.is_autocast_enabled("cpu"),
+        "mode deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "mode default dtype": torch.get_default_dtype(),
     }
     return {
-        **{f"mode {name}": Fact(repr(value)) for name, value in modes.items()},
-        **{f"random state of {name}": Fact(_digest(state)) for name, state in random_states.items()},
+        **{name: _mode(value) for name, value in modes.items()},
+        "random state of torch": _state(torch.get_rng_state().numpy().tobytes()),
+        "random state of random": _python_state(),
+        "random state of numpy": _numpy_state(),
     }
 
 
-def _numpy_state() -> bytes:
+@functools.lru_cache(maxsize=64)
+def _mode(value: object) -> Fact:
+    return Fact(repr(value))
+
+
+@functools.lru_cache(maxsize=4)
+def _state(state: bytes) -> Fact:
+    return Fact(hashlib.blake2b(state, digest_size=6).hexdigest())
+
+
+def _python_state() -> Fact:
+    """Numbers have the same hash in every process."""
+    _, numbers, gauss = random.getstate()
+    return Fact(f"{hash(numbers):x} {gauss}")
+
+
+def _numpy_state() -> Fact:
     state: Any = np.random.get_state()
-    return state[1].tobytes() + repr(state[2:]).encode()
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=6).hexdigest()
+    return _state(state[1].tobytes() + repr(state[2:]).encode())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from driftline.core.wire import decode, encode
 EVENTS = "events.jsonl"
 CONTENTS = "contents.bin"
 
-CALL, BACKWARD, GRAD, END = "call", "backward", "grad", "end"  # kinds of events
+CALL, MAKE, BACKWARD, GRAD, END = "call", "make", "backward", "grad", "end"  # kinds of events
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class ScriptEvent:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     shared: tuple[tuple[str, str], ...] = ()  # paths of tensors that overlap in memory
     raised: Raised | None = None
+    judged: bool = True  # eager promises something here
+    folded: bool = False  # weights may have been multiplied beforehand, which rounds in another way
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,20 @@ class ScriptRecording:
 
 
 def write_event(event: ScriptEvent) -> str:
-    """One line of `EVENTS`."""
-    return json.dumps(encode(ScriptEvent, event)) + "\n"
+    """One line of `EVENTS`. Most facts of an event are those of the event before: their text is kept."""
+    facts = ", ".join(f"{_quoted(path)}: {_written(fact)}" for path, fact in event.facts.items())
+    rest = json.dumps(encode(ScriptEvent, replace(event, facts={})))
+    return f'{rest[:-1]}, "facts": {{{facts}}}}}\n' if facts else rest + "\n"
+
+
+@lru_cache(maxsize=10_000)
+def _written(fact: Fact) -> str:
+    return json.dumps(encode(Fact, fact))
+
+
+@lru_cache(maxsize=10_000)
+def _quoted(path: str) -> str:
+    return json.dumps(path)
 
 
 def read_recording(folder: Path, printed: str = "") -> ScriptRecording:

@@ -100,6 +100,7 @@ class Rejudge:
         self._is_child = True
         self._recorder.move(folder)
         torch.compiler.set_stance("force_eager")
+        self._recorder.eager = True
         if taped:
             tape = _Taping(question, folder, self._request.compiled, self._request.patience)
             self._recorder.after = tape.after

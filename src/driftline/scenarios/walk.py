@@ -42,8 +42,17 @@ Part = tuple[str, Any]
 class StateWalk:
     """The facts about everything reachable from the roots; `tensors` are the tensors that were met, by path."""
 
-    def __init__(self, roots: Mapping[str, Any], contents: Contents, ignored: frozenset[int] = frozenset()) -> None:
-        """`ignored`: ids of objects that are not looked into, such as backends of the script."""
+    def __init__(
+        self,
+        roots: Mapping[str, Any],
+        contents: Contents,
+        ignored: frozenset[int] = frozenset(),
+        *,
+        sharing: bool = True,
+    ) -> None:
+        """`ignored`: ids of objects that are not looked into, such as backends of the script. Without `sharing`, a
+        tensor that is met twice is read twice, and memory that tensors share is not looked for."""
+        self._sharing = sharing
         self.facts: dict[str, Fact] = {}
         self.tensors: list[tuple[str, torch.Tensor]] = []
         self._contents = contents
@@ -52,7 +61,7 @@ class StateWalk:
         with reading():
             for path, value in roots.items():
                 self._read(path, value, 0)
-            self.shared = overlapping(self.tensors)
+            self.shared = overlapping(self.tensors) if sharing else ()
 
     def _read(self, path: str, value: Any, depth: int) -> None:
         of = type(value)
@@ -62,13 +71,16 @@ class StateWalk:
             self.facts[path] = Fact("float", number=repr(value))
         elif of in _WRITTEN or isinstance(value, _NAMED):
             self.facts[path] = Fact(repr(value)[:LONGEST])
-        elif id(value) in self._seen and not isinstance(value, (tuple, frozenset)):
+        elif id(value) in self._seen and not self._is_read_again(value):
             if other := self._seen[id(value)]:
                 self.facts[path] = Fact(f"is {other}")
         elif depth < DEEPEST and len(self.facts) < MOST_FACTS:
             self._seen[id(value)] = path
             self._alive.append(value)
             self._read_object(path, value, depth)
+
+    def _is_read_again(self, value: Any) -> bool:
+        return isinstance(value, (tuple, frozenset)) or (not self._sharing and isinstance(value, torch.Tensor))
 
     def _read_object(self, path: str, value: Any, depth: int) -> None:
         if isinstance(value, torch.Tensor):
@@ -154,7 +166,12 @@ def _is_of_a_library(value: Any) -> bool:
 
 
 def _visible(names: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(str(name), part) for name, part in list(names.items()) if not _HIDDEN.search(str(name))]
+    return [(str(name), part) for name, part in list(names.items()) if not _is_hidden(str(name))]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_hidden(name: str) -> bool:
+    return bool(_HIDDEN.search(name))
 
 
 def _attributes(value: Any) -> list[Part]:

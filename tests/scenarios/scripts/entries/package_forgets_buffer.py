@@ -1,0 +1,22 @@
+import torch
+
+
+class Counter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+        self.weight = torch.nn.Parameter(torch.ones(2))
+        self.python = 0
+
+    def forward(self, x):
+        self.python += 1
+        self.calls.add_(1)
+        x.mul_(2)
+        return {"out": x * self.calls * self.weight, "python": self.python}
+
+
+program = torch.export.export(Counter(), (torch.ones(2),))
+package = torch._inductor.aoti_load_package(torch._inductor.aoti_compile_and_package(program))
+for _ in range(3):
+    x = torch.ones(2)
+    print(package(x)["out"].numpy(), x)
