@@ -16,6 +16,7 @@ import torch._inductor.config
 
 from driftline.core.errors import InternalError
 from driftline.core.task import Context
+from driftline.oracle.shadow.torch.higher_order import plain_operators
 from driftline.scenarios.guards import Guards, fill_fresh_memory
 from driftline.scenarios.raised import raised
 from driftline.scenarios.recorder import CallRecorder
@@ -80,9 +81,11 @@ class _Script:
         return self._recorded(seconds)
 
     def _execute(self, code: types.CodeType, main: types.ModuleType) -> BaseException | None:
-        noise = RoundingNoise() if self._request.way is PlayWay.ROUNDED else contextlib.nullcontext()
+        way = self._request.way
+        noise = RoundingNoise() if way is PlayWay.ROUNDED else contextlib.nullcontext()
+        operators = contextlib.nullcontext() if way is PlayWay.COMPILED else plain_operators()
         try:
-            with self.recorder.installed(), noise:
+            with self.recorder.installed(), noise, operators:
                 exec(code, vars(main))
         except SystemExit as left:
             return left if left.code else None
