@@ -16,7 +16,7 @@ import torch._inductor.config
 
 from driftline.core.errors import InternalError
 from driftline.core.task import Context
-from driftline.oracle.shadow.torch.higher_order import plain_operators
+from driftline.oracle.shadow.torch.higher_order import PlainOperators, plain_operators
 from driftline.scenarios.guards import Guards, fill_fresh_memory
 from driftline.scenarios.raised import raised
 from driftline.scenarios.recorder import CallRecorder
@@ -83,9 +83,9 @@ class _Script:
     def _execute(self, code: types.CodeType, main: types.ModuleType) -> BaseException | None:
         way = self._request.way
         noise = RoundingNoise() if way is PlayWay.ROUNDED else contextlib.nullcontext()
-        operators = contextlib.nullcontext() if way is PlayWay.COMPILED else plain_operators()
+        operators = contextlib.nullcontext(PlainOperators()) if way is PlayWay.COMPILED else plain_operators()
         try:
-            with self.recorder.installed(), noise, operators:
+            with self.recorder.installed(), noise, operators as self.recorder.operators:
                 exec(code, vars(main))
         except SystemExit as left:
             return left if left.code else None

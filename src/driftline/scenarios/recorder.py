@@ -25,6 +25,7 @@ import numpy as np
 import torch
 import torch._dynamo.eval_frame
 
+from driftline.oracle.shadow.torch.higher_order import PlainOperators
 from driftline.scenarios.raised import raised
 from driftline.scenarios.recording import (
     BACKWARD,
@@ -68,6 +69,7 @@ class CallRecorder:
         self.seconds = 0.0
         self.other_threads = 0
         self.own_backends = False
+        self.operators = PlainOperators()  # those that the script called
         self.fault = ""  # the traceback of a fault of ours
 
     def move(self, folder: Path) -> None:
@@ -205,7 +207,8 @@ class CallRecorder:
     def _observe(self, kind: str, name: str, roots: dict[str, Any], error: BaseException | None) -> None:
         walk = StateWalk(roots, self._contents, frozenset(map(id, self._ignored)))
         found = raised(error, self._script) if error is not None else None
-        event = ScriptEvent(self.number, kind, name, {**walk.facts, **_surroundings()}, walk.shared, found)
+        facts = {**walk.facts, **_surroundings()}
+        event = ScriptEvent(self.number, kind, name, facts, walk.shared, found, self.operators.called)
         self.after(event, walk)
         self._remember_leaves(walk)
         self._contents.flush()

@@ -72,6 +72,7 @@ class ScriptEvent:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     shared: tuple[tuple[str, str], ...] = ()  # paths of tensors that overlap in memory
     raised: Raised | None = None
+    plain: bool = False  # operators like torch.cond were executed by their plain meaning until then
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class Rejudge:
         self._recorder.move(folder)
         torch.compiler.set_stance("force_eager")
         self._operators = plain_operators()
-        self._operators.__enter__()  # for the rest of this process
+        self._recorder.operators = self._operators.__enter__()  # for the rest of this process
         if taped:
             tape = _Taping(question, folder, self._request.compiled, self._request.patience)
             self._recorder.after = tape.after

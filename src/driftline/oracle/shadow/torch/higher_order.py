@@ -196,7 +196,9 @@ def _scan(combine: Callable[..., Any], start: Any, sequences: Any, additional_in
         flat, spec = tree_flatten(combine(*carry, *elements, *additional_inputs))
         carry = flat[: len(carry)]
         stacks.append(flat[len(carry) :])
-    outputs = [torch.stack(steps) if isinstance(steps[0], torch.Tensor) else None for steps in zip(*stacks, strict=True)]
+    outputs = [
+        torch.stack(steps) if isinstance(steps[0], torch.Tensor) else None for steps in zip(*stacks, strict=True)
+    ]
     return tree_unflatten([*carry, *outputs], spec) if spec else (*carry, *outputs)
 
 

@@ -398,7 +398,8 @@ def _representable(argument: Any, name: str | None) -> bool:
 
 def _is_decision(node: TapeNode) -> bool:
     """True for steps and choices, and for kernels in which there may be some."""
-    return isinstance(node.target, OwnKernel) or decides(node.target, node.dtypes[0] if node.dtypes else None, node.kwargs)
+    dtype = node.dtypes[0] if node.dtypes else None
+    return isinstance(node.target, OwnKernel) or decides(node.target, dtype, node.kwargs)
 
 
 def _coarser(after: torch.dtype | None, before: torch.dtype | None) -> bool:
