@@ -25,7 +25,7 @@ _PARAMETERS = "named_parameters"
 
 # What libraries of torch say of programs that are not for them.
 _MISSING = re.compile(r"module 'torch[\w.]*' has no attribute")
-_DECLINED = re.compile("cudnn RNN backward can only be called in training mode")
+_DECLINED = re.compile("cudnn RNN backward can only be called in training mode|There was no fake impl registered for")
 
 
 class TorchBackend(Backend):

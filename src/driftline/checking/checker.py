@@ -769,6 +769,8 @@ def _reference_sample(found: SampleFiles, ask: AskArithmetic, room: int) -> Refe
         native=load_tensors(handed(found.native), most=room),
         exact=load_tensors(handed(found.exact), most=2 * room) if found.exact else None,
         spread=load_tensors(handed(found.spread), most=2 * room) if found.spread else {},
+        refusal=found.refusal,
+        around=found.around,
         note=found.note,
         seconds=found.seconds,
         shadow=ask if found.shadow else None,

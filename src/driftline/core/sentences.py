@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from driftline.core.evidence import Element, Evidence, Fault, Number
 from driftline.core.execution import Failure
@@ -68,8 +69,18 @@ def describe(kind: Kind, found: Evidence, moved_by: str = "the compiler") -> str
     if found.part:
         told = f"{found.part} part: {told}"
     if found.unruled:
-        told += f" (no noise rule for {', '.join(found.unruled)}: judged generously)"
+        told += f" ({without_rule(found.unruled)})"
     return f"{called(found.output)}: {told}" if found.output else told
+
+
+def without_rule(operators: Sequence[str]) -> str:
+    """How operators without a noise rule were judged. Those with a namespace are custom operators."""
+    own = [name for name in operators if "::" in name]
+    others = [name for name in operators if "::" not in name]
+    told = [f"no noise rule for {', '.join(others)}, judged generously"] if others else []
+    if own:
+        told.append(f"judged around {', '.join(own)}: the operator's own kernel is the reference")
+    return "; ".join(told)
 
 
 def doing(stage: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from driftline.core.evidence import NOTHING, Evidence, Fault
 from driftline.core.execution import Execution, Failure, Outcome
-from driftline.core.sentences import ended, failing
+from driftline.core.sentences import ended, failing, without_rule
 from driftline.core.tensors import Array, Arrays, is_float
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Kind, Verdict
@@ -43,6 +43,7 @@ class ReferenceSample:
     exact: Arrays | None = None
     spread: Arrays = field(default_factory=dict)
     failure: Failure | None = None
+    refusal: Failure | None = None  # what the framework raises though there is a result, as a target may too
     note: str = ""
     seconds: float = 0.0  # that the native run took
     shadow: AskArithmetic | None = None  # how far rounding may move the result, on demand
@@ -51,6 +52,7 @@ class ReferenceSample:
     # What it means if subnormal inputs are taken for zero, on demand; nothing where that cannot be found out.
     flushed: Callable[[], ReferenceSample | None] | None = None
     stored: Mapping[str, Arrays] = field(default_factory=dict)  # the spread where values are kept in fewer bits
+    around: tuple[str, ...] = ()  # operators whose own kernels are the reference
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ def _naming_reference(verdict: Verdict, by: str) -> Verdict:
 
 
 def _judge_ending(execution: Execution, reference: Reference, trait: TargetTraits) -> Verdict:
-    raised = next((s.failure for s in reference.samples if s.failure), None)
+    failures = [s.failure or (s.refusal if trait.calls_user_code else None) for s in reference.samples]
+    raised = next((failure for failure in failures if failure), None)
     if raised and execution.outcome is Outcome.ERROR:
         if trait.calls_user_code or trait.own_framework:
             return Verdict(
@@ -250,8 +253,8 @@ def _judge_by_shadow(
         )
     if judged.unjudged:
         reason += f"; {judged.unjudged} of {total} elements {_why_unjudged(judged, several=True)}"
-    if judged.unruled:
-        reason += f"; no noise rule for {', '.join(judged.unruled)}, judged generously"
+    if unruled := sorted({*judged.unruled, *sample.around}):
+        reason += f"; {without_rule(unruled)}"
     near = replace(judged.closest, totals=dict(judged.totals), unjudged=judged.unjudged, elements=total)
     return Verdict(Judgement.PASS, reason, evidence=near)
 

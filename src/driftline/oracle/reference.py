@@ -24,7 +24,7 @@ from driftline.core.task import Context, Task
 from driftline.core.tensors import Array, Arrays, is_float, load_tensors, save_tensors
 from driftline.core.text import first_line
 from driftline.oracle.arithmetic import IEEE
-from driftline.oracle.references.base import ExactRun, NoExactReference, ReferenceRun, StoredRun
+from driftline.oracle.references.base import ExactRun, NoExactReference, ReferenceRun, RefusingRun, StoredRun
 from driftline.oracle.shadow.player import Shadow
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram, ProgramChanged
@@ -70,7 +70,9 @@ class SampleFiles:
     shadow: bool = False  # can be asked how far rounding may move it
     draws: bool = False  # an operation of the program drew random numbers
     failure: Failure | None = None
+    refusal: Failure | None = None  # what the framework raises though there is a result, as a target may too
     stored: Mapping[str, Path] = field(default_factory=dict)  # by storage, how far it moves the result
+    around: tuple[str, ...] = ()  # operators whose own kernels are the reference
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ def _shadowed(found: SampleFiles, program: OpenedProgram, witness: str, arrays: 
     except NoExactReference as reason:
         told = first_line(str(reason), 200)
         found = replace(found, note=f"{told}: compared with the unoptimised run alone")
-    return replace(found, draws=shadow is not None and shadow.draws)
+    around = tuple(sorted(name for name in shadow.unruled if "::" in name)) if shadow else ()
+    return replace(found, draws=shadow is not None and shadow.draws, around=around)
 
 
 def _sample(
@@ -171,7 +174,8 @@ def _native(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -
     except Exception as error:
         return SampleFiles(failure=Failure.of(error))
     seconds = time.process_time() - began
-    return SampleFiles(_write(folder / f"{index}.native", native), seconds=seconds)
+    refusal = reference.refusal if isinstance(reference, RefusingRun) else None
+    return SampleFiles(_write(folder / f"{index}.native", native), seconds=seconds, refusal=refusal)
 
 
 def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> tuple[Arrays | None, Arrays, str]:

@@ -45,7 +45,9 @@ def guess_framework(text: str) -> str:
 
 
 def load_source(bundle: SourceBundle, origin: str, seed: int) -> Any:
-    """What the factory returns, as `(callable_or_model, inputs)`, with all generators seeded before the call."""
+    """What the factory returns, as `(callable_or_model, inputs)`, with all generators seeded before the import and
+    before the call."""
+    seed_everything(seed)
     module = _import_entry(bundle, _place(bundle, origin))
     factory = getattr(module, bundle.entry_name, None)
     if not callable(factory):

@@ -19,6 +19,7 @@ import torch._inductor.config
 
 from driftline.core.errors import InternalError
 from driftline.core.task import Context
+from driftline.oracle.shadow.torch.higher_order import PlainOperators, plain_operators
 from driftline.scenarios.entries import entries_installed
 from driftline.scenarios.guards import Guards, fill_fresh_memory
 from driftline.scenarios.raised import raised
@@ -85,9 +86,12 @@ class _Script:
         return self._recorded(seconds)
 
     def _execute(self, code: types.CodeType, main: types.ModuleType) -> BaseException | None:
-        noise = RoundingNoise() if self._request.way is PlayWay.ROUNDED else contextlib.nullcontext()
+        way = self._request.way
+        noise = RoundingNoise() if way is PlayWay.ROUNDED else contextlib.nullcontext()
+        entries = entries_installed(self.recorder, self._request.text)
+        operators = contextlib.nullcontext(PlainOperators()) if way is PlayWay.COMPILED else plain_operators()
         try:
-            with self.recorder.installed(), entries_installed(self.recorder, self._request.text), noise:
+            with self.recorder.installed(), entries, noise, operators as self.recorder.operators:
                 exec(code, vars(main))
         except SystemExit as left:
             return left if left.code else None

@@ -29,6 +29,7 @@ import torch
 import torch._dynamo.eval_frame
 import torch._inductor.config
 
+from driftline.oracle.shadow.torch.higher_order import PlainOperators
 from driftline.scenarios.happening import Happening
 from driftline.scenarios.raised import raised
 from driftline.scenarios.recording import (
@@ -83,6 +84,7 @@ class CallRecorder:
         self.other_threads = 0
         self.own_backends = False
         self.backends: dict[str, None] = {}  # names, in the order in which the script gives them
+        self.operators = PlainOperators()  # those that the script called
         self.fault = ""  # the traceback of a fault of ours
 
     def move(self, folder: Path) -> None:
@@ -268,6 +270,7 @@ class CallRecorder:
             self._raised(happening, error),
             happening.judged,
             happening.folded,
+            self.operators.called,
         )
         self.after(event, walk)
         self._remember_leaves(walk)

@@ -75,6 +75,7 @@ class ScriptEvent:
     raised: Raised | None = None
     judged: bool = True  # eager promises something here
     folded: bool = False  # weights may have been multiplied beforehand, which rounds in another way
+    plain: bool = False  # operators like torch.cond were executed by their plain meaning until then
 
 
 @dataclass(frozen=True)

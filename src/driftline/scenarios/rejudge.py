@@ -25,6 +25,7 @@ from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.rule import JudgedOutputs, judge_outputs
 from driftline.oracle.shadow.player import Player
 from driftline.oracle.shadow.tape import OpenOrder, TapeRecorder
+from driftline.oracle.shadow.torch.higher_order import plain_operators
 from driftline.oracle.shadow.torch.parts import decompositions
 from driftline.oracle.shadow.torch.shadow import TorchShadow
 from driftline.scenarios.guards import Guards
@@ -101,6 +102,8 @@ class Rejudge:
         self._recorder.move(folder)
         torch.compiler.set_stance("force_eager")
         self._recorder.eager = True
+        self._operators = plain_operators()
+        self._recorder.operators = self._operators.__enter__()  # for the rest of this process
         if taped:
             tape = _Taping(question, folder, self._request.compiled, self._request.patience)
             self._recorder.after = tape.after

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from driftline.core.execution import Failure
 from driftline.core.tensors import Arrays
 
 
@@ -14,6 +15,13 @@ class NoExactReference(Exception):
 class ReferenceRun(Protocol):
     def native(self, arrays: Arrays) -> Arrays:
         """The program in its own dtypes, without optimisation. What it raises is part of its meaning."""
+
+
+@runtime_checkable
+class RefusingRun(ReferenceRun, Protocol):
+    """The framework itself may raise on a program whose meaning is known nevertheless."""
+
+    refusal: Failure | None
 
 
 class ExactRun(ReferenceRun, Protocol):

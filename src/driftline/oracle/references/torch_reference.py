@@ -13,8 +13,9 @@ import sys
 import torch
 
 from driftline.backends._torch import TorchRunner
+from driftline.core.execution import Failure
 from driftline.core.tensors import Arrays
-from driftline.oracle.shadow.torch.higher_order import call_uncompiled
+from driftline.oracle.shadow.torch.higher_order import call_forced, operators_of_eager, plain_operators
 from driftline.programs.opened import OpenedProgram
 
 
@@ -22,14 +23,34 @@ class TorchReference:
     def __init__(self, program: OpenedProgram) -> None:
         self._program = program
         self._native = TorchRunner(program, program.live.function)
+        self._called_as_eager = False
+        self.refusal: Failure | None = None
 
     def native(self, arrays: Arrays) -> Arrays:
-        try:
-            return call_uncompiled(lambda: self._called(arrays))
-        except Exception:
-            if "torch._dynamo" not in sys.modules:
-                raise
+        with plain_operators() as plain:
+            try:
+                result = call_forced(lambda: self._called(arrays))
+            except Exception:
+                if "torch._dynamo" not in sys.modules:
+                    raise
+                result = None
+        if result is None:
             return self._called(arrays)  # some operators have gradients only when they are compiled
+        if plain.called and not self._called_as_eager:
+            self._call_as_eager(arrays)
+        return result
+
+    def _call_as_eager(self, arrays: Arrays) -> None:
+        """Find out whether eager torch, which compiles operators like `torch.cond`, raises where their plain meaning
+        has a result."""
+        self._called_as_eager = True
+        try:
+            with operators_of_eager():
+                self._called(arrays)
+        except MemoryError:
+            raise
+        except Exception as error:
+            self.refusal = Failure.of(error)
 
     def _called(self, arrays: Arrays) -> Arrays:
         self._program.reseed()

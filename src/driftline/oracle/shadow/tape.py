@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from driftline.oracle.shadow.call import schema_argument
+from driftline.oracle.shadow.torch.foreign import OwnKernel, body_of, results_of, written_by
 from driftline.oracle.shadow.torch.higher_order import is_higher_order, run_plainly
+from driftline.oracle.shadow.torch.rules import is_foreign
 
 
 @dataclass(frozen=True)
@@ -160,16 +163,39 @@ class TapeRecorder(TorchDispatchMode):
         if is_higher_order(func):
             with self:
                 return run_plainly(func, tuple(args), kwargs)
-        parts = self._decompositions.get(func)
+        if _has_no_values(args, kwargs):
+            return func(*args, **kwargs)
+        parts = self._decompositions.get(func) or body_of(func)
         if parts is not None:
             with self:
                 result = parts(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        node = TapeNode(func, *self._placed(args, kwargs), terms=self.terms)
+        if is_foreign(func):
+            return self._run_kernel(func, args, kwargs)
+        node = TapeNode(_DENSE.get(func, func), *self._placed(args, kwargs), terms=self.terms)
         self._save_borrowed(func, args, kwargs)
         result = func(*args, **kwargs)
         self._append(node, result)
+        return result
+
+    def _run_kernel(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Record a foreign operator as a function, and what it writes as copies to where it writes."""
+        node = TapeNode(OwnKernel.of(func, args, kwargs), *self._placed(args, kwargs))
+        written = written_by(func, args, kwargs)
+        places = [self.place(tensor) for tensor in written]
+        self._save_borrowed(func, args, kwargs)
+        before = torch.get_rng_state()
+        result = func(*args, **kwargs)
+        results = results_of(result)
+        values = [tensor.clone() for tensor in written]
+        if not torch.equal(before, torch.get_rng_state()):
+            node.recorded = tuple(r.detach().clone() for r in (*results, *values) if isinstance(r, torch.Tensor))
+        self._append(node, (*results, *values))
+        number = len(self.tape.nodes) - 1
+        for index, (tensor, place) in enumerate(zip(written, places, strict=True), len(results)):
+            copied = TapeNode(torch.ops.aten.copy_.default, (place, Slot(number, index)), {})
+            self._append(copied, tensor)
         return result
 
     def _placed(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -190,6 +216,20 @@ class TapeRecorder(TorchDispatchMode):
         for index, value in enumerate(results):
             if isinstance(value, torch.Tensor):
                 self._remember(value, Slot(number, index))
+
+
+# Zeros without memory, which no number can be read from, are plain ones on the tape.
+_DENSE = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
+
+
+def _has_no_values(args: Any, kwargs: Any) -> bool:
+    """True for an operation that only finds out shapes, on tensors that stand for others."""
+    leaves = tree_leaves((args, kwargs))
+    return any(
+        (isinstance(leaf, torch.Tensor) and (leaf.is_meta or isinstance(leaf, FakeTensor)))
+        or (isinstance(leaf, torch.device) and leaf.type == "meta")
+        for leaf in leaves
+    )
 
 
 def _draws(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

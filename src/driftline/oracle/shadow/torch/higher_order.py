@@ -1,21 +1,26 @@
 """Operators that call functions (`torch.cond`, `while_loop`, `scan`, flex attention), executed as what they consist of.
 
-Eager torch compiles such operators by itself, and a compiler cannot be recorded. So a program is called with
-compilation switched off, and the recorder runs the operator's own plain implementation, whose operations it sees like
-all others.
+Eager torch compiles such operators by itself, and differentiates them by tracing their functions: neither can be
+recorded. So a program is called with compilation switched off, and the operators that have a plain meaning are executed
+by that meaning, above autograd: what their functions do is recorded, and differentiated, like all else.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 from torch._C import DispatchKey
 from torch._ops import HigherOrderOperator
+from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 T = TypeVar("T")
+_COMPILE = "_hop_compile_and_call"
 
 
 def is_higher_order(target: Any) -> bool:
@@ -25,18 +30,94 @@ def is_higher_order(target: Any) -> bool:
 
 def run_plainly(target: HigherOrderOperator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The operator's result, by operations that an active dispatch mode sees."""
-    written_out = _WRITTEN_OUT.get(target.name())
-    if written_out:
-        return written_out(*args, **kwargs)
+    meaning = _MEANINGS.get(target.name())
+    if meaning:
+        return meaning(*args, **kwargs)
     plain = target.py_kernels.get(DispatchKey.CompositeExplicitAutograd)
     if plain is None:
         raise NotImplementedError(f"{target.name()} has no plain implementation")
     return plain(*args, **kwargs)
 
 
+@dataclass
+class PlainOperators:
+    """Says whether a program called such an operator."""
+
+    called: bool = False
+
+
+@contextlib.contextmanager
+def plain_operators() -> Iterator[PlainOperators]:
+    """Inside the block, operators with a plain meaning are executed by that, and compile nothing."""
+    seen = PlainOperators()
+    known = [type(operator) for name, operator in torch._ops._higher_order_ops.items() if name in _MEANINGS]
+    # Classes of operators check their arguments before they call that of their base, which later ones go through.
+    before = {kind: kind.__call__ for kind in (HigherOrderOperator, *known)}
+
+    def in_place_of(dispatched: Callable[..., Any]) -> Callable[..., Any]:
+        def call_operator(operator: HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
+            if operator.name() in _MEANINGS and not _is_tracing():
+                seen.called = True
+                return run_plainly(operator, args, kwargs)
+            return dispatched(operator, *args, **kwargs)
+
+        return call_operator
+
+    for kind, dispatched in before.items():
+        kind.__call__ = in_place_of(dispatched)  # type: ignore[method-assign]
+    try:
+        with _compiling_by(lambda compiled: _call):
+            yield seen
+    finally:
+        for kind, dispatched in before.items():
+            kind.__call__ = dispatched  # type: ignore[method-assign]
+
+
+def _call(function: Callable[..., Any], args: Any, kwargs: Any = None) -> Any:
+    return function(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def operators_of_eager() -> Iterator[None]:
+    """Inside the block nothing is compiled but, as eager torch does, operators like `torch.cond`."""
+
+    def with_compiler(compiled: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            with torch.compiler.set_stance("default"):
+                return compiled(*args)
+
+        return call
+
+    with torch.compiler.set_stance("force_eager"), _compiling_by(with_compiler):
+        yield
+
+
+@contextlib.contextmanager
+def _compiling_by(change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+    """Inside the block, eager operators like `torch.cond` compile by another function. Releases of torch before 2.12
+    have no such place."""
+    from torch._higher_order_ops import utils
+
+    compiled = getattr(utils, _COMPILE, None)
+    if compiled is None:
+        yield
+        return
+    setattr(utils, _COMPILE, change(compiled))
+    try:
+        yield
+    finally:
+        setattr(utils, _COMPILE, compiled)
+
+
 def call_uncompiled(call: Callable[[], T]) -> T:
     """Call a program in which `torch.compile` and operators like `torch.cond` compile nothing. A program that has not
     loaded the compiler cannot have compiled anything; one that loads it while it runs is called again."""
+    with plain_operators():
+        return call_forced(call)
+
+
+def call_forced(call: Callable[[], T]) -> T:
+    """Call a program in which `torch.compile` compiles nothing."""
     if "torch._dynamo" not in sys.modules:
         try:
             result = call()
@@ -50,15 +131,111 @@ def call_uncompiled(call: Callable[[], T]) -> T:
         return call()
 
 
+def _is_tracing() -> bool:
+    """True if operators are made into a graph, and not executed."""
+    return any(mode.is_infra_mode() for mode in _get_current_dispatch_mode_stack())
+
+
 def _cond(predicate: Any, if_true: Callable[..., Any], if_false: Callable[..., Any], operands: Any) -> Any:
+    if _is_batched(predicate):
+        pairs = (if_true(*operands), if_false(*operands))
+        return tree_map(lambda one, other: torch.where(predicate, one, other), *pairs)
     return (if_true if predicate else if_false)(*operands)
 
 
-def _scan(combine: Callable[..., Any], start: Any, sequences: Any, additional: Any) -> Any:
-    from torch._higher_order_ops.scan import generic_scan
+def _is_batched(value: Any) -> bool:
+    """True if `torch.vmap` gives the tensor a value for each element of a batch."""
+    functorch = torch._C._functorch
+    while isinstance(value, torch.Tensor) and functorch.is_functorch_wrapped_tensor(value):
+        if functorch.is_batchedtensor(value):
+            return True
+        value = functorch.get_unwrapped(value)
+    return False
 
-    return generic_scan(combine, start, sequences, additional_inputs=additional)
+
+def _while_loop(goes_on: Any, body: Any, carried: Any, additional: Any = (), mutated_arg_indices: str = "") -> Any:
+    states = _states(goes_on, body, carried, additional)
+    if states:
+        return states[-1]
+    return _structured([_copy(one) for one in carried], body, (*carried, *additional))
 
 
-# The plain implementations of these refuse to run while anything watches.
-_WRITTEN_OUT: dict[str, Callable[..., Any]] = {"cond": _cond, "scan": _scan}
+def _while_loop_stacked(goes_on: Any, body: Any, carried: Any, additional: Any = ()) -> Any:
+    states = _states(goes_on, body, carried, additional)
+    if not states:
+        return tuple(_copy(one.unsqueeze(0)) for one in carried)
+    return tree_map(lambda *steps: torch.stack(steps), *states)
+
+
+def _states(goes_on: Any, body: Any, carried: Any, additional: Any) -> list[Any]:
+    """What the body returned, each time that it ran."""
+    states: list[Any] = []
+    flat = list(carried)
+    while goes_on(*flat, *additional):
+        states.append(body(*flat, *additional))
+        flat = tree_flatten(states[-1])[0]
+    return states
+
+
+def _structured(values: list[Any], body: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+    """These values in the structure of what the body returns, which is called on copies, unseen, to find out."""
+    with _disable_current_modes(), torch.no_grad():
+        spec = tree_flatten(body(*[_copy(one) for one in operands]))[1]
+    return tree_unflatten(values, spec)
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _scan(combine: Callable[..., Any], start: Any, sequences: Any, additional_inputs: Any = ()) -> Any:
+    """The last carry and the stacked outputs, in the structure that the function returns."""
+    carry, stacks = list(start), []
+    spec = None
+    for elements in zip(*[sequence.unbind(0) for sequence in sequences], strict=True):
+        flat, spec = tree_flatten(combine(*carry, *elements, *additional_inputs))
+        carry = flat[: len(carry)]
+        stacks.append(flat[len(carry) :])
+    outputs = [
+        torch.stack(steps) if isinstance(steps[0], torch.Tensor) else None for steps in zip(*stacks, strict=True)
+    ]
+    return tree_unflatten([*carry, *outputs], spec) if spec else (*carry, *outputs)
+
+
+def _map(function: Callable[..., Any], sequences: Any, additional: Any = ()) -> Any:
+    rows = zip(*[sequence.unbind(0) for sequence in sequences], strict=True)
+    results = [function(*elements, *additional) for elements in rows]
+    return tree_map(lambda *steps: torch.stack(steps) if isinstance(steps[0], torch.Tensor) else None, *results)
+
+
+def _subgraph(function: Callable[..., Any], identifier: Any, *operands: Any) -> Any:
+    return _called(function, *operands)
+
+
+def _strict(function: Callable[..., Any], operands: Any) -> Any:
+    return function(*operands)
+
+
+def _called(function: Callable[..., Any], *operands: Any, **kwargs: Any) -> Any:
+    return function(list(operands)) if getattr(function, "_boxed_call", False) else function(*operands)
+
+
+def _hinted(function: Callable[..., Any], args: Any, kwargs: Any, hints: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+# What these mean, whoever calls them. The implementations of torch refuse to run while anything watches, have other
+# structures than the compiled operators, or no gradient.
+_MEANINGS: dict[str, Callable[..., Any]] = {
+    "cond": _cond,
+    "while_loop": _while_loop,
+    "while_loop_stack_output": _while_loop_stacked,
+    "scan": _scan,
+    "map_impl": _map,
+    "invoke_subgraph": _subgraph,
+    "strict_mode": _strict,
+    "foreach_map": _called,
+    "invoke_quant": _called,
+    "invoke_quant_packed": _called,
+    "hints_wrapper": _hinted,
+}

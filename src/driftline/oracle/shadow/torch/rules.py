@@ -15,7 +15,7 @@ import torch
 from driftline.core.tensors import Array
 from driftline.oracle.noise import Joint, Products, stored, together, transcendental
 from driftline.oracle.shadow.call import Call, schema_argument
-from driftline.oracle.shadow.torch.sums import JOINT, PRODUCTS, SUMS, generous, products_in
+from driftline.oracle.shadow.torch.sums import JOINT, PRODUCTS, SUMS, generous, products_in, through_kernel
 
 # Move, choose or step: exact on what they are given.
 EXACT = {
@@ -58,6 +58,8 @@ TRANSCENDENTAL = {
     "sigmoid_backward", "tanh_backward", "gelu_backward", "silu_backward", "elu_backward", "softplus_backward",
 }  # fmt: skip
 
+_NAMESPACES = ("aten", "prims", "prim", "quantized_decomposed")
+
 ROOTS = {"hypot", "pow", "rsqrt", "sqrt"}  # of these, what no fast exponential touches
 EXPONENTIAL = TRANSCENDENTAL - ROOTS
 FAST_THROUGH_ONE = {"erf", "tanh"}  # coarse implementations of them have no relative accuracy near zero
@@ -65,9 +67,14 @@ FAST_THROUGH_ONE = {"erf", "tanh"}  # coarse implementations of them have no rel
 
 @cache
 def name_of(target: Any) -> str:
-    """`aten::add_.Tensor` -> `add`."""
-    name: str = target._schema.name.partition("::")[2]
-    return name.removesuffix("_")
+    """`aten::add_.Tensor` -> `add`. An operator of somebody else's keeps its full name: it may mean anything."""
+    name: str = target._schema.name
+    return name if is_foreign(target) else name.partition("::")[2].removesuffix("_")
+
+
+def is_foreign(target: Any) -> bool:
+    """True for an operator that is not one of torch's own, whose meaning is its kernel's alone."""
+    return target.namespace not in _NAMESPACES
 
 
 def is_cast(target: Any) -> bool:
@@ -109,6 +116,9 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
         if rule:
             summed = sums[index]
             size = size if summed is None else together(size, summed)
+        elif is_foreign(call.target):
+            known = False
+            size = together(size, through_kernel(call, index))
         elif not functional and not _is_pointwise(call.target, call.args, result):
             known = False
             size = together(size, generous(call, index))

@@ -28,6 +28,7 @@ from driftline.oracle.shadow.open_runs import READINGS, OpenRuns
 from driftline.oracle.shadow.quantised import pushed_runs
 from driftline.oracle.shadow.tape import SMALL, Constant, OpenOrder, Slot, Tape, TapeNode, TapeRecorder, fill
 from driftline.oracle.shadow.torch.decisions import decides, edge_of, index_result, takes_first_of_equals
+from driftline.oracle.shadow.torch.foreign import OwnKernel
 from driftline.oracle.shadow.torch.higher_order import call_uncompiled
 from driftline.oracle.shadow.torch.limits import with_vanished_limits
 from driftline.oracle.shadow.torch.open import ALTERNATIVES
@@ -284,6 +285,7 @@ class TorchShadow:
                 return (args[0].reshape(args[1]),)
             raise NoExactReference(f"{node.target} does not run in float64 ({type(error).__name__})") from error
         results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        results = tuple(_as_tensor(made, dtype) for made, dtype in zip(results, node.dtypes, strict=False))
         if number in self._by_axis:
             results = (run.requantise(results[0], 1), *results[1:])
         if number in self._quantising:
@@ -395,7 +397,9 @@ def _representable(argument: Any, name: str | None) -> bool:
 
 
 def _is_decision(node: TapeNode) -> bool:
-    return decides(node.target, node.dtypes[0] if node.dtypes else None, node.kwargs)
+    """True for steps and choices, and for kernels in which there may be some."""
+    dtype = node.dtypes[0] if node.dtypes else None
+    return isinstance(node.target, OwnKernel) or decides(node.target, dtype, node.kwargs)
 
 
 def _coarser(after: torch.dtype | None, before: torch.dtype | None) -> bool:
@@ -410,6 +414,11 @@ def _lifted(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.dtype in _SMALL:
         return tensor.to(torch.float64)
     return tensor.to(_LIFT[tensor.dtype]) if tensor.dtype in _LIFT else tensor.clone()
+
+
+def _as_tensor(made: Any, dtype: torch.dtype | None) -> Any:
+    """A number that the program has as a tensor, as one."""
+    return torch.tensor(made, dtype=_dtype(dtype)) if dtype and isinstance(made, (int, float, complex)) else made
 
 
 def _dtype(value: Any) -> Any:

@@ -379,6 +379,12 @@ def generous(call: Call, index: int) -> Array:
     return overflowing(size, np.full(result.shape, peak), call.largest_sum(index))
 
 
+def through_kernel(call: Call, index: int) -> Array:
+    """For operators of which nothing but the kernel is known: as if each argument had been rounded once more."""
+    result = call.results[index].detach().numpy()
+    return np.asarray(carried(_again(call, index), _as_arrays(call.args), result, call.unit(index)))
+
+
 def _again(call: Call, index: int) -> Callable[[list[Any]], Array]:
     """The operation on other arguments, which it may write to."""
 
