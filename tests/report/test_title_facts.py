@@ -43,15 +43,15 @@ def test_source_operators_are_spelled_as_in_the_text(tmp_path: Path) -> None:
 
 
 def test_operators_of_nested_calls_stand_in_the_order_of_evaluation() -> None:
-    text = "def model(x):\n    return torch.relu(torch.sin(x) * 2).sum()\ndef program(): pass\n"
+    text = "def model(x):\n    return torch.relu(torch.sin(x) * 2).sum()\ndef program(): return model, ()\n"
     assert operators_in(text, "program") == ("sin", "mul", "relu", "sum")
 
 
 def test_numbers_that_numpy_draws_are_no_operators() -> None:
     drawing = "np.random.default_rng(0).standard_normal(3)"
-    text = f"def model(x):\n    return torch.relu(x + {drawing}).abs()\ndef program(): pass"
+    text = f"def model(x):\n    return torch.relu(x + {drawing}).abs()\ndef program(): return model, ()"
     assert operators_in(text, "program") == ("add", "relu", "abs")
-    drawn = "def make():\n    rng = np.random.default_rng(0)\n    return rng.standard_normal(3)\ndef program(): pass"
+    drawn = "def make():\n    rng = np.random.default_rng(0)\n    return rng.standard_normal(3)\ndef program(): return model, make()"
     assert operators_in(drawn, "program") == ()
 
 
