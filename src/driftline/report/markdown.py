@@ -94,6 +94,8 @@ def _details(bug: BugView) -> list[str]:
     lines = [f"### {markdown(bug.id)}: {markdown(bug.title)}", "", markdown(bug.reason), ""]
     for cause in bug.causes:
         lines += [f"Cause: {markdown(words.cause(cause))}.", ""]
+    if bug.debate:
+        lines += [f"Debatable: {markdown(bug.debate)}.", ""]
     if bug.like:
         lines += [f"Looks like {code(bug.like.bug)}: {markdown(words.likeness(bug.like))}.", ""]
     if bug.rule:

@@ -27,6 +27,7 @@ from driftline.report.evidence_text import evidence_lines
 from driftline.report.explained import StepResults, explained_so_far
 from driftline.report.mismatch import describe_tensor
 from driftline.report.program import program_text
+from driftline.report.debate import debate_of
 from driftline.report.results import command, replay_command
 from driftline.report.screen import console
 from driftline.report.title_facts import facts_of
@@ -126,6 +127,7 @@ def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool, 
     if len(bug.findings) > 1:
         lines.append(f"seen in {len(bug.findings)} cases, first on {bug.first_seen}; status {bug.status}")
     lines += [escape(words_of(cause)) for cause in causes_of(bug, library)]
+    lines += [f"debatable: {escape(debate)}"] if (debate := debate_of(bug)) else []
     lines.append(f"replay: [bold]{escape(replay_command(bug.id, store))}[/]")
     if not explained and not case.deployed:
         lines.append(f"explain it: [bold]{escape(command('diagnose', bug.id, store))}[/]")

@@ -93,6 +93,8 @@ def verdict_line(
     apart = f" ({', '.join(aside)}, counted apart)" if aside else ""
     if alike := sum(bug.like is not None for bug in fresh):
         found += f"; {alike} of them {'looks' if alike == 1 else 'look'} like another one"
+    if debatable := sum(bug.debatable for bug in fresh):
+        found += f"; {debatable} of them {'is' if debatable == 1 else 'are'} debatable"
     done = [*others]
     if statistics:
         targets = plural(sum(lane.programs > 0 for lane in statistics.lanes), "target")

@@ -133,7 +133,7 @@ def _on_one_line(setup: Sequence[str]) -> list[str]:
     together = f"inputs = [{', '.join(made.get(name, '') for name in names)}]"
     others = [line for line in setup if line != listed and line.split(" = ")[0] not in made]
     # The same order, or a generator would draw other numbers; and no tensor that is changed or used to make another.
-    used = any(re.search(rf"\b{name}\b", text) for name in names for text in (together, *others))
+    used = any(re.search(rf"\b{name}\b", text) for name in made for text in (together, *others))
     if names != list(made) or len(together) > LINE or used:
         return list(setup)
     return [together if line == listed else line for line in setup if line.split(" = ")[0] not in names]
