@@ -88,11 +88,12 @@ def show_check(
     table.print(out)
     for sentence in result.notes:
         out.print(f"[dim]{escape(sentence)}[/]", soft_wrap=True)
-    for target, bug in result.bugs.items():
-        row = next(r for r in result.results if r.target == target)
-        out.print(
-            Panel(_explain(row, bug, result, explained, library), title=f"[bold red]{bug.id}[/]", title_align="left")
-        )
+    shown: set[str] = set()
+    for bug in result.bugs.values():
+        if bug.id not in shown:
+            card = _explain(_rows_of(bug, result), bug, result, explained, library)
+            out.print(Panel(card, title=f"[bold red]{bug.id}[/]", title_align="left"))
+        shown.add(bug.id)
     if baseline:
         out.print(escape(str(baseline)), soft_wrap=True)
     out.print(_closing_line(result, baseline.known if baseline else (), accepted))
@@ -108,12 +109,20 @@ def _further(row: TargetResult) -> str:
     return f"{effect}. Accept it with {accept}" if accept else effect
 
 
-def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool, library: Library | None) -> str:
-    case, store = result.outcome.case, result.store
+def _rows_of(bug: Bug, result: CheckResult) -> list[TargetResult]:
+    """The results that show one bug: several targets may run the same faulty code."""
+    return [row for row in result.results if row.target in result.bugs and result.bugs[row.target].id == bug.id]
+
+
+def _explain(
+    rows: Sequence[TargetResult], bug: Bug, result: CheckResult, explained: bool, library: Library | None
+) -> str:
+    row, case, store = rows[0], result.outcome.case, result.store
     failed, runs = row.failed_runs
     reduced = row.verdict.judgement is Judgement.REDUCED
     named = row.verdict.judgement if reduced else row.verdict.kind
-    lines = [f"[bold]{escape(title_of(bug))}[/]", escape(f"{row.target} {row.execution.version}: {named}")]
+    targets = ", ".join(f"{one.target} {one.execution.version}" for one in rows)
+    lines = [f"[bold]{escape(title_of(bug))}[/]", escape(f"{targets}: {named}")]
     reference = case.program.name if case.deployed else ""
     lines.append(escape(first_line(reason_with(row.blame, row.verdict, reference), 800)))
     if row.effect:
