@@ -1,8 +1,8 @@
 """The largest of some numbers, NaN among them, is NaN.
 
-The vectorised maximum of ONNX Runtime loses NaN, depending on how many there are and where they lie. 1.15 makes 7 of the
-first of the short rows. Since 1.16 a NaN at the front of a row is kept, and any other is still lost: 1.31.1 makes 7 of
-the row of eight, where the 8 is lost too. The program is a torch one because PyTorch propagates NaN; the ONNX
+The vectorised maximum of ONNX Runtime loses NaN, depending on how many there are and where they lie. 1.15 makes 7 of
+the first of the short rows. Since 1.16 a NaN at the front of a row is kept, and any other is still lost: 1.31.1 makes 7
+of the row of eight, where the 8 is lost too. The program is a torch one because PyTorch propagates NaN; the ONNX
 specification of ReduceMax is silent about it, and a difference there would be called unspecified.
 Compiler: ONNX Runtime (a CPU kernel). Reported: https://github.com/microsoft/onnxruntime/issues/10514
 """

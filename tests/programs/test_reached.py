@@ -8,7 +8,7 @@ from driftline.programs.operators import operators_in
 from driftline.programs.output_path import written_to_output
 from driftline.programs.reached import reached_text
 
-SHARED = '''\
+SHARED = """\
 import torch
 import torch.nn.functional as F
 
@@ -59,7 +59,7 @@ def custom():
 
 if __name__ == "__main__":
     print(net()[0](torch.ones(3)).floor())
-'''
+"""
 
 
 @pytest.mark.parametrize(

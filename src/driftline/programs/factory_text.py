@@ -45,32 +45,48 @@ def read_factory(text: str, name: str) -> FactoryText | None:
         tree = ast.parse(text)
     except SyntaxError:
         return None
-    factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
-    if factory is None or factory.args.args or factory.decorator_list:
+    factory = _plain_factory(tree, name)
+    if factory is None:
         return None
-    returned = _returned(factory.body[-1])
     nested = [node for node in factory.body[:-1] if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     making = [node for node in factory.body[:-1] if node not in nested and not _is_remark(node)]
-    plain = all(isinstance(n, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)) for n in making)
     others = [n for n in reached_statements(tree, text, name) if n is not factory and not _is_remark(n)]
-    imports = [node for node in others if isinstance(node, (ast.Import, ast.ImportFrom))]
-    future = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in imports)
-    if returned is None or not plain or future or not _can_stand_outside(nested, others):
+    returned = _returned(factory.body[-1])
+    if returned is None or not _is_plain(making) or _has_future(others) or not _can_stand_outside(nested, others):
         return None
-    model, given = returned
-    used = {n.id for part in (*making, *nested, model, *given) for n in ast.walk(part) if isinstance(n, ast.Name)}
+    used = _names_read([*making, *nested, returned[0], *returned[1]])
     nested = [node for node in nested if node.name in used]
     return FactoryText(
-        tuple(_source(text, node) for node in imports),
-        (
-            *(_source(text, node) for node in others if node not in imports),
-            *(_dedented(text, node) for node in nested),
-        ),
+        tuple(_sources(text, others, imports=True)),
+        (*_sources(text, others, imports=False), *(_dedented(text, node) for node in nested)),
         tuple((_bound(node), _dedented(text, node)) for node in making),
-        _source(text, model),
-        tuple(_source(text, part) for part in given),
-        frozenset(name for node in nested for name in _free_names(node)),
+        _source(text, returned[0]),
+        tuple(_source(text, part) for part in returned[1]),
+        frozenset().union(*map(_free_names, nested)),
     )
+
+
+def _sources(text: str, statements: Sequence[ast.stmt], *, imports: bool) -> list[str]:
+    """The text of the import statements, or of all others."""
+    return [_source(text, node) for node in statements if isinstance(node, (ast.Import, ast.ImportFrom)) is imports]
+
+
+def _names_read(nodes: Sequence[ast.AST]) -> set[str]:
+    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def _is_plain(making: Sequence[ast.stmt]) -> bool:
+    return all(isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)) for node in making)
+
+
+def _has_future(statements: Sequence[ast.stmt]) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in statements)
+
+
+def _plain_factory(tree: ast.Module, name: str) -> ast.FunctionDef | None:
+    """The function of that name without arguments and decorators."""
+    factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
+    return None if factory is None or factory.args.args or factory.decorator_list else factory
 
 
 def _returned(last: ast.stmt) -> tuple[ast.expr, list[ast.expr]] | None:

@@ -36,14 +36,19 @@ def _of_node(graph: Any, operator: str, arrays: Mapping[str, Array]) -> list[Arr
     if len(nodes) != 1 or nodes[0].op_type != operator:
         return None
     known = dict(arrays) | {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    known |= {node.output[0]: known[node.input[0]] for node in graph.node if node is not nodes[0] and node.input[0] in known}
+    for node in graph.node:
+        if node.op_type == "Identity" and node.input[0] in known:
+            known[node.output[0]] = known[node.input[0]]
     names = [name for name in nodes[0].input if name]
     return [known[name] for name in names] if all(name in known for name in names) else None
 
 
 def _of_call(text: str, factory_name: str, operator: str, arrays: Sequence[Array]) -> list[Array] | None:
     reached = reached_code(ast.parse(text), factory_name)
-    functions = [*(node for node in reached.definitions if isinstance(node, ast.FunctionDef)), *reached.lambdas]
+    functions: list[ast.FunctionDef | ast.Lambda] = [
+        *(node for node in reached.definitions if isinstance(node, ast.FunctionDef)),
+        *reached.lambdas,
+    ]
     if len(functions) != 1 or len(functions) != len(reached.definitions) + len(reached.lambdas):
         return None
     names = [argument.arg for argument in functions[0].args.args]

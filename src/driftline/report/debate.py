@@ -33,5 +33,5 @@ def _is_about_subnormals(found: Evidence, facts: TitleFacts | None) -> bool:
 
 
 def _is_subnormal(text: str, dtype: str) -> bool:
-    smallest = {"float64": np.finfo(np.float64).tiny, "float16": np.finfo(np.float16).tiny}
-    return 0 < abs(float(text)) < smallest.get(dtype, np.finfo(np.float32).tiny)
+    of = np.dtype(dtype) if dtype in ("float64", "float16") else np.dtype(np.float32)  # bfloat16 has its exponents
+    return 0 < abs(float(text)) < float(np.finfo(of).tiny)

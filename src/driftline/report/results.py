@@ -91,5 +91,5 @@ def _row(row: TargetResult, bug: Bug | None, known: bool) -> dict[str, Any]:
 
 def bug_json(bug: Bug, store: Path, library: Library | None = None) -> dict[str, Any]:
     causes = [cause.note() for cause in causes_of(bug, library)]
-    debate = {"debate": debate_of(bug)}
-    return {**bug.to_json(), "title": title_of(bug), "causes": causes, **debate, "replay": replay_command(bug.id, store)}
+    told = {"title": title_of(bug), "causes": causes, "debate": debate_of(bug)}
+    return {**bug.to_json(), **told, "replay": replay_command(bug.id, store)}

@@ -23,11 +23,11 @@ from driftline.core.text import first_line
 from driftline.core.verdict import Judgement
 from driftline.report.annotated import causes_of, is_accepted, words_of
 from driftline.report.baseline import Compared
+from driftline.report.debate import debate_of
 from driftline.report.evidence_text import evidence_lines
 from driftline.report.explained import StepResults, explained_so_far
 from driftline.report.mismatch import describe_tensor
 from driftline.report.program import program_text
-from driftline.report.debate import debate_of
 from driftline.report.results import command, replay_command
 from driftline.report.screen import console
 from driftline.report.title_facts import facts_of

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from driftline.core.evidence import Fault
 from driftline.core.tensors import Arrays
-from driftline.programs.factory_text import draws_random
 from driftline.programs.onnx.text import TextDetail
 from driftline.report.export.subject import PLAIN, Subject
 from driftline.report.scripts.calls import script_calls
@@ -24,6 +23,7 @@ from driftline.report.scripts.unwritten import with_filled_memory
 
 _EAGER = "eager"  # the backend that is blamed for what torch's own kernels get wrong
 _SEED = re.compile(r"(?:torch\.manual_seed|tf\.random\.set_seed|np\.random\.seed)\(\d+\)")
+_DRAWING = re.compile(r"rand|normal|uniform|bernoulli")  # functions that make random inputs
 _OWN_SEED = re.compile(r"np\.random\.default_rng\(\d+\)\.\w+")  # numbers that are the same each time
 
 
@@ -56,7 +56,8 @@ def _without_seed(recipe: Recipe) -> Recipe:
     """The recipe without seeds, of a program that draws nothing; unless its inputs are drawn."""
     kept = [line for line in recipe.setup if not _SEED.fullmatch(line)]
     made = [*kept, *(recipe.definitions if any(line.startswith("function, inputs = ") for line in kept) else ())]
-    return recipe if draws_random([_OWN_SEED.sub("", line) for line in made]) else replace(recipe, setup=tuple(kept))
+    drawn = any(_DRAWING.search(_OWN_SEED.sub("", line)) for line in made)
+    return recipe if drawn else replace(recipe, setup=tuple(kept))
 
 
 def _single_recipes(subject: Subject) -> Iterator[Recipe]:
