@@ -102,7 +102,9 @@ def _returned(last: ast.stmt) -> tuple[ast.expr, list[ast.expr]] | None:
 def _can_stand_outside(nested: Sequence[ast.FunctionDef | ast.ClassDef], others: Sequence[ast.stmt]) -> bool:
     """True if functions and classes of a factory may stand beside it: under names that are not taken, with nothing that
     is computed where they are defined."""
+    imported = [one for node in others if isinstance(node, (ast.Import, ast.ImportFrom)) for one in node.names]
     taken = {name for node in others for name in (getattr(node, "name", ""), *_bound(node))}
+    taken |= {(one.asname or one.name).partition(".")[0] for one in imported}
     inner = [part for node in nested for part in ast.walk(node)]
     computed = any(
         isinstance(part, ast.Nonlocal)
