@@ -69,6 +69,12 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
             "InternalError: Check failed",
         ),
         ("", ""),
+        (
+            "Check 'false' failed at src/report.cpp:151:\nFrontEnd API failed with OpConversionFailure:\n"
+            "Model wasn't fully converted.\nSummary:\n-- No conversion rule found for operations: my.domain.Twice\n"
+            "To facilitate the conversion, refer to the documentation",
+            "No conversion rule found for operations: my.domain.Twice",
+        ),
     ],
 )
 def test_the_telling_line_of_an_error(text: str, line: str) -> None:

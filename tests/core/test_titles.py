@@ -53,6 +53,11 @@ def test_title_of_wrong_numbers(
     assert said(kind, wrong(numbers, fault=fault), *operators, **facts) == expected
 
 
+def test_title_of_complex_numbers_says_which_part_is_wrong() -> None:
+    found = replace(wrong((1.0, 0.0)), part="imag")
+    assert said(Kind.WRONG_VALUE, found, "add").endswith("add: 0 where 1 is right in the imaginary part")
+
+
 def test_title_names_the_dtypes_that_are_computed_with() -> None:
     def of(*dtypes: str) -> str:
         return said(Kind.WRONG_VALUE, wrong((1.0, 2.0)), "gather", dtypes=dtypes).partition(":")[0]

@@ -281,6 +281,32 @@ def test_a_factory_is_taken_apart() -> None:
     assert used_imports(parts.imports, "nn.Linear(torch.x)") == ["import torch", "from torch import nn"]
 
 
+def test_functions_in_a_factory_stand_beside_it() -> None:
+    text = (
+        "import torch\n\n\ndef other():\n    return torch.sin, (torch.ones(2),)\n\n\n"
+        "def program():\n    scale = 3\n    x = torch.randn(4)\n    unused = torch.randn(5)\n\n"
+        "    def f(x):\n        return x * scale\n\n    def g(x):\n        return x\n\n    return f, (x,)\n"
+    )
+    parts = read_factory(text, "program")
+    assert parts and parts.definitions == ("def f(x):\n    return x * scale",), "no other program, no unused function"
+    assert parts.needed(parts.model) == ["scale = 3"]
+    assert parts.needed(parts.model, *parts.inputs) == ["scale = 3", "x = torch.randn(4)"]
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "    @torch.no_grad()\n    def f(x):",
+        "    def f(x, y=len('a')):",
+        "    def torch(x):",
+        "    def f(x):\n        nonlocal y",
+    ],
+)
+def test_a_function_that_cannot_stand_outside_keeps_its_factory(nested: str) -> None:
+    text = f"import numpy as torch\ndef program():\n    y = 1\n{nested}\n        return x\n    return f, (1,)\n"
+    assert read_factory(text, "program") is None
+
+
 @pytest.mark.parametrize(
     "body",
     ["    if True:\n        return f, (1,)\n", "    return f, inputs()\n", "    return f, (*many,)\n", "    pass\n"],

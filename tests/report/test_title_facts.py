@@ -9,8 +9,10 @@ import onnx
 import pytest
 from filled_store import add_bug
 
+from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.evidence import Element, Evidence, Fault
 from driftline.core.program import Program, SourceBundle, file_digest
+from driftline.core.target import Target
 from driftline.core.tensors import Array
 from driftline.core.titles import KEY, TitleFacts
 from driftline.core.verdict import Kind
@@ -43,15 +45,16 @@ def test_source_operators_are_spelled_as_in_the_text(tmp_path: Path) -> None:
 
 
 def test_operators_of_nested_calls_stand_in_the_order_of_evaluation() -> None:
-    text = "def model(x):\n    return torch.relu(torch.sin(x) * 2).sum()\ndef program(): pass\n"
+    text = "def model(x):\n    return torch.relu(torch.sin(x) * 2).sum()\ndef program(): return model, ()\n"
     assert operators_in(text, "program") == ("sin", "mul", "relu", "sum")
 
 
 def test_numbers_that_numpy_draws_are_no_operators() -> None:
     drawing = "np.random.default_rng(0).standard_normal(3)"
-    text = f"def model(x):\n    return torch.relu(x + {drawing}).abs()\ndef program(): pass"
+    text = f"def model(x):\n    return torch.relu(x + {drawing}).abs()\ndef program(): return model, ()"
     assert operators_in(text, "program") == ("add", "relu", "abs")
-    drawn = "def make():\n    rng = np.random.default_rng(0)\n    return rng.standard_normal(3)\ndef program(): pass"
+    making = "def make():\n    rng = np.random.default_rng(0)\n    return rng.standard_normal(3)\n"
+    drawn = f"{making}def program(): return make, ()"
     assert operators_in(drawn, "program") == ()
 
 
@@ -114,6 +117,53 @@ def test_a_call_is_shown_only_where_numpy_proves_it() -> None:
     assert numbers_given(["softmax"], [x], nan) == ()
     assert numbers_given(["exp", "log"], [x], nan) == ()
     assert numbers_given(["exp"], [y], nan) == (), "no place of the input"
+
+
+GREATER = '<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (bool[2] y) <float c = {2}> { %s }'
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("y = Greater(x, x)", ("NaN", "NaN")),
+        ("y = Greater(x, c)", ("NaN", "2")),
+        ("y = Greater(c, x)", ("2", "NaN")),
+        ("z = Identity(x) y = Greater(z, c)", ("NaN", "2")),
+        ("z = Neg(x) y = Greater(z, x)", ()),
+    ],
+)
+def test_a_call_shows_an_input_for_each_operand(text: str, given: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(GREATER % text), str(path))
+    program = Program("onnx", "onnx", file_digest(path), path, "m")
+    facts = facts_of(case_of(program, floats(1, np.nan)), WRONG_TRUE)
+    assert facts.given == given
+
+
+WRONG_TRUE = Evidence(output="y", elements=2, wrong=1, worst=(Element((1,), False, True),), faults=(Fault.NUMBER,))
+
+
+def case_of(program: Program, x: Array) -> Case:
+    return Case(program, (Inputs({"x": x}, "example"),), (Target.parse("eager"),), CheckOptions())
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "given"),
+    [
+        ("torch.pow(x, x)", 27, ("3", "3")),
+        ("x**2", 9, ("3", "2")),
+        ("torch.pow(2, x)", 8, ("2", "3")),
+        ("x.pow(exponent=2)", 9, ("3", "2")),
+        ("torch.pow(x.sum(), 2)", 9, ()),
+    ],
+)
+def test_a_call_of_text_shows_its_constants(body: str, expected: int, given: tuple[str, ...], tmp_path: Path) -> None:
+    text = f"import torch\ndef model(x):\n    return {body}\ndef program():\n    return model, ()\n"
+    path = tmp_path / "bundle"
+    path.write_bytes(SourceBundle("m.py", "program", {"m.py": text}).dump())
+    program = Program("source", "torch", file_digest(path), path, "m.py:program")
+    found = Evidence(output="output", elements=2, wrong=1, worst=(Element((1,), expected, 0),), faults=(Fault.NUMBER,))
+    assert facts_of(case_of(program, np.array([1, 3])), found).given == given
 
 
 def test_a_stored_bug_keeps_the_facts_of_its_title(tmp_path: Path) -> None:

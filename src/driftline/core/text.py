@@ -45,7 +45,7 @@ def shortened(words: Sequence[str], separator: str = ", ", most: int = 6) -> str
 
 _WRAPPERS = re.compile(
     r"^(Exception from |Traceback \(most recent call last\)|C\+\+ compile error|Command:|\^+$|During handling|--|"
-    r"Check 'false' failed at|FrontEnd API failed|Model wasn't fully converted|While validating |"
+    r"Check 'false' failed at|FrontEnd API failed|Model wasn't fully converted|Summary:$|While validating |"
     r"LLVM module verification failed with the following errors|backend=\S+ raised:$)"
 )
 
@@ -60,7 +60,8 @@ def telling_line(text: str, limit: int = 600) -> str:
         return f"C++ compile error: {found}"[:limit] if found else lines[0]
     if lines[0].startswith("Traceback (most recent call last)"):
         return first_line(lines[-1], limit)
-    said = next((line for line in lines if not _WRAPPERS.match(line)), lines[0])
+    listed = [line.removeprefix("-- ") for line in lines[lines.index("Summary:") + 1 :]] if "Summary:" in lines else []
+    said = next((line for line in [*listed[:1], *lines] if not _WRAPPERS.match(line)), lines[0])
     target = next((line for line in lines[1:] if line.startswith(("target: ", "Offending call: "))), "")
     return first_line(f"{said} ({target})" if target else said, limit)
 

@@ -32,6 +32,7 @@ _COSTS = {
 }
 _MAXIMA = ("max", "amax", "reducemax", "globalmaxpool", "adaptivemaxpool", "cummax")  # how their names begin
 _MINIMA = ("min", "amin", "reducemin", "cummin")
+_PARTS = {"real": "real", "imag": "imaginary"}
 _LOSSES = {Fault.NAN_LOST: " loses NaN", Fault.INFINITY_LOST: " loses an infinity"}
 # What stands in front of the telling part of a message, and what differs from machine to machine.
 _WRAPPING = re.compile(
@@ -168,6 +169,8 @@ def _of_numbers(kind: str, found: Evidence, facts: TitleFacts, subject: str, ele
         return f"{subject} is less precise than asked{wrong}" if less else f"{subject} returns wrong values{wrong}"
     right, came = short_pair(element.expected, element.got)
     numbers = f"{came} where {right} is right"
+    if found.part:  # of complex numbers
+        numbers += f" in the {_PARTS.get(found.part, found.part)} part"
     if kind == Kind.REDUCED_PRECISION:
         return f"{subject} is less precise than asked: {numbers}"
     if found.fault is Fault.UNINITIALISED:

@@ -1,7 +1,7 @@
 """The Python text of a program, taken apart: what it defines, how its factory makes the model, and which inputs.
 
 A script that says `function = Model().eval()` is easier to read than one that calls a factory. That works for factories
-made of plain statements that end in `return model, (input, ...)`; others are called as they are.
+made of plain statements and functions that end in `return model, (input, ...)`; others are called as they are.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from driftline.programs.reached import reached_statements
+
 _SEEDING = re.compile(r"\b\w*seed\(")
 
 
@@ -19,14 +21,15 @@ class FactoryText:
     """A program's file in parts. Every part is text as its author wrote it."""
 
     imports: tuple[str, ...]
-    definitions: tuple[str, ...]  # functions, classes and constants beside the factory
+    definitions: tuple[str, ...]  # functions, classes and constants beside the factory and in it
     making: tuple[tuple[frozenset[str], str], ...]  # statements of the factory, with the names that each binds
     model: str
     inputs: tuple[str, ...]
+    free: frozenset[str] = frozenset()  # names that the functions in the factory take from around them
 
     def needed(self, *expressions: str) -> list[str]:
-        """The statements of the factory that these expressions rest on, in order."""
-        wanted = names_in(expressions)
+        """The statements of the factory that these expressions, and the functions in the factory, rest on, in order."""
+        wanted = names_in(expressions) | self.free
         kept = []
         for bound, text in reversed(self.making):
             if bound & wanted or _SEEDING.search(text):
@@ -36,48 +39,94 @@ class FactoryText:
 
 
 def read_factory(text: str, name: str) -> FactoryText | None:
-    """The parts; nothing when the factory does more than plain statements."""
+    """The parts, without the definitions that the factory does not reach; `None` when the factory does more than plain
+    statements."""
     try:
-        body = ast.parse(text).body
+        tree = ast.parse(text)
     except SyntaxError:
         return None
-    factory = next((n for n in body if isinstance(n, ast.FunctionDef) and n.name == name), None)
-    if factory is None or (found := _returned(factory)) is None:
+    factory = _plain_factory(tree, name)
+    if factory is None:
         return None
-    model, given = found
-    making = factory.body[:-1]
-    others = [node for node in body if node is not factory and not _is_remark(node)]
-    imports = [node for node in others if isinstance(node, (ast.Import, ast.ImportFrom))]
-    if any(map(_is_future, imports)):
+    nested = [node for node in factory.body[:-1] if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    making = [node for node in factory.body[:-1] if node not in nested and not _is_remark(node)]
+    others = [n for n in reached_statements(tree, text, name) if n is not factory and not _is_remark(n)]
+    returned = _returned(factory.body[-1])
+    if returned is None or not _is_plain(making) or _has_future(others) or not _can_stand_outside(nested, others):
         return None
+    used = _names_read([*making, *nested, returned[0], *returned[1]])
+    nested = [node for node in nested if node.name in used]
     return FactoryText(
-        tuple(_source(text, node) for node in imports),
-        tuple(_source(text, node) for node in others if node not in imports),
-        tuple((_bound(node), _dedented(text, node)) for node in making if not _is_remark(node)),
-        _source(text, model),
-        tuple(_source(text, part) for part in given),
+        tuple(_sources(text, others, imports=True)),
+        (*_sources(text, others, imports=False), *(_dedented(text, node) for node in nested)),
+        tuple((_bound(node), _dedented(text, node)) for node in making),
+        _source(text, returned[0]),
+        tuple(_source(text, part) for part in returned[1]),
+        frozenset().union(*map(_free_names, nested)),
     )
 
 
-def _is_future(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+def _sources(text: str, statements: Sequence[ast.stmt], *, imports: bool) -> list[str]:
+    """The text of the import statements, or of all others."""
+    return [_source(text, node) for node in statements if isinstance(node, (ast.Import, ast.ImportFrom)) is imports]
 
 
-def _returned(factory: ast.FunctionDef) -> tuple[ast.expr, list[ast.expr]] | None:
-    """Return the expressions of the model and of its inputs; `None` if the function is not made of plain statements
-    and a `return model, (input, ...)`."""
-    if factory.args.args or factory.decorator_list:
+def _names_read(nodes: Sequence[ast.AST]) -> set[str]:
+    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def _is_plain(making: Sequence[ast.stmt]) -> bool:
+    return all(isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)) for node in making)
+
+
+def _has_future(statements: Sequence[ast.stmt]) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in statements)
+
+
+def _plain_factory(tree: ast.Module, name: str) -> ast.FunctionDef | None:
+    """The function of that name without arguments and decorators."""
+    factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
+    return None if factory is None or factory.args.args or factory.decorator_list else factory
+
+
+def _returned(last: ast.stmt) -> tuple[ast.expr, list[ast.expr]] | None:
+    """The model and the inputs in `return model, (input, ...)`; `None` for any other statement."""
+    if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Tuple) or len(last.value.elts) != 2:
         return None
-    *making, returned = factory.body
-    plain = all(isinstance(n, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)) for n in making)
-    if not plain or not isinstance(returned, ast.Return) or not isinstance(returned.value, ast.Tuple):
-        return None
-    if len(returned.value.elts) != 2:
-        return None
-    model, given = returned.value.elts
+    model, given = last.value.elts
     if not isinstance(given, (ast.Tuple, ast.List)) or any(isinstance(e, ast.Starred) for e in given.elts):
         return None
     return model, given.elts
+
+
+def _can_stand_outside(nested: Sequence[ast.FunctionDef | ast.ClassDef], others: Sequence[ast.stmt]) -> bool:
+    """True if functions and classes of a factory may stand beside it: under names that are not taken, with nothing that
+    is computed where they are defined."""
+    imported = [one for node in others if isinstance(node, (ast.Import, ast.ImportFrom)) for one in node.names]
+    taken = {name for node in others for name in (getattr(node, "name", ""), *_bound(node))}
+    taken |= {(one.asname or one.name).partition(".")[0] for one in imported}
+    inner = [part for node in nested for part in ast.walk(node)]
+    computed = any(
+        isinstance(part, ast.Nonlocal)
+        or getattr(part, "decorator_list", ())
+        or (isinstance(part, ast.arguments) and (part.defaults or part.kw_defaults))
+        for part in inner
+    )
+    plain = all(
+        isinstance(part, ast.FunctionDef) or _is_remark(part)
+        for node in nested
+        if isinstance(node, ast.ClassDef)
+        for part in node.body
+    )
+    return plain and not computed and taken.isdisjoint(node.name for node in nested)
+
+
+def _free_names(node: ast.AST) -> set[str]:
+    """The names that a function reads and does not bind."""
+    names = [inner for inner in ast.walk(node) if isinstance(inner, ast.Name)]
+    own = {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)}
+    bound = {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+    return {name.id for name in names} - own - bound
 
 
 def used_imports(imports: Iterable[str], text: str) -> list[str]:

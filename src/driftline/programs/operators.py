@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from driftline.core.program import Program, SourceBundle
+from driftline.programs.reached import reached_code
 
 
 def operators_of(program: Program) -> tuple[str, ...]:
@@ -26,15 +27,11 @@ def operators_written(program: Program) -> tuple[str, ...]:
 
 
 def operators_in(text: str, factory_name: str) -> tuple[str, ...]:
-    """What the text of a program calls, in the order of evaluation, besides what its factory does to make inputs."""
-    tree = ast.parse(text)
-    factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == factory_name), None)
-    bodies = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not factory]
-    names = [_operator_name(node) for body in bodies for node in _as_evaluated(body)]
-    if not any(names) and factory:
-        lambdas = [node for node in ast.walk(factory) if isinstance(node, ast.Lambda)]
-        names = [_operator_name(node) for made in lambdas for node in _as_evaluated(made)]
-        names += [_returned_name(node) for node in ast.walk(factory)]
+    """The operators that the program of a factory calls, in the order of evaluation. What the factory does to make
+    inputs, and what other programs of the file do, does not count."""
+    reached = reached_code(ast.parse(text), factory_name)
+    names = [name for body in (*reached.definitions, *reached.lambdas) for name in operator_names(body)]
+    names = names or [_made_name(made) for made in reached.made]
     return tuple(dict.fromkeys(name for name in names if name))
 
 
@@ -45,8 +42,10 @@ def operator_names(node: ast.AST) -> list[str]:
 
 def _as_evaluated(node: ast.AST) -> Iterator[ast.AST]:
     """The node after all that stands in it: `sin` before `relu` in `relu(sin(x))`."""
+    decorators = getattr(node, "decorator_list", ())
     for inner in ast.iter_child_nodes(node):
-        yield from _as_evaluated(inner)
+        if inner not in decorators:
+            yield from _as_evaluated(inner)
     yield node
 
 
@@ -70,6 +69,8 @@ _NUMPY = ("np", "numpy", "rng")  # by their usual names: numpy makes the numbers
 def _operator_name(node: ast.AST) -> str:
     """`relu` of F.relu(x) or x.relu(), `mul` of 2 * x; nothing for what is no operator."""
     if isinstance(node, ast.BinOp):
+        if _is_number(node.left) and _is_number(node.right):
+            return ""  # `1 + 2j` is a constant
         return _SIGNS.get(type(node.op).__name__, "")
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return ""
@@ -77,6 +78,12 @@ def _operator_name(node: ast.AST) -> str:
     if name.startswith("_") or name in _HOUSEHOLD or owner == "self" or _made_by(node.func) in _NUMPY:
         return ""
     return name
+
+
+def _is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return isinstance(node, ast.Constant)
 
 
 def _owner(function: ast.expr) -> str:
@@ -93,11 +100,8 @@ def _made_by(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def _returned_name(node: ast.AST) -> str:
-    """A factory without functions beside it returns an operator or a layer: `return torch.maximum, (x, y)`."""
-    if not isinstance(node, ast.Return) or not isinstance(node.value, ast.Tuple):
-        return ""
-    made = node.value.elts[0]
+def _made_name(made: ast.expr) -> str:
+    """The name of the operator or layer that a factory returns as such: `return torch.maximum, (x, y)`."""
     while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
         inner = made.func.value
         made = inner if isinstance(inner, ast.Call) else made.func

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from driftline.programs.operators import operator_names
+from driftline.programs.reached import reached_code
 
 
 def operators_to_output(graph: Any, output: str) -> list[str]:
@@ -34,7 +35,8 @@ def written_to_output(text: str, factory_name: str, output: str) -> tuple[str, .
     one function that assigns names one after another, returns some of them, and writes to none of its tensors."""
     functions = [
         node
-        for node in ast.walk(ast.parse(text))
+        for reached in reached_code(ast.parse(text), factory_name).definitions
+        for node in ast.walk(reached)
         if isinstance(node, ast.FunctionDef) and node.name not in (factory_name, "__init__")
     ]
     if len(functions) != 1:

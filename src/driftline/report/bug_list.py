@@ -10,6 +10,7 @@ from rich.markup import escape
 from driftline.causes import Library
 from driftline.core.text import first_line
 from driftline.report.annotated import by_cause, words_of
+from driftline.report.debate import debate_of
 from driftline.report.screen import console
 from driftline.report.titles import title_of
 from driftline.report.worded_table import WRONG, WordedTable
@@ -36,6 +37,8 @@ def show_bugs(
             told = escape(first_line(title_of(bug), 200))
             if cause:
                 told += f"\n[dim]{escape(words_of(cause) if bug is together[0] else f'cause: {cause.id}')}[/]"
+            if debate := debate_of(bug):
+                told += f"\n[dim]debatable: {escape(debate)}[/]"
             if bug.id in like:
                 told += f"\n[dim]looks like {escape(like[bug.id])}[/]"
             table.add(bug.id, status, bug.fingerprint.kind, bug.fingerprint.stage, told)

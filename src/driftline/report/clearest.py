@@ -37,12 +37,12 @@ def _unclarity(bug: BugView) -> tuple[bool, bool, bool, bool, bool, int, bool, i
 
 
 def _is_debatable(bug: BugView) -> bool:
-    """True if a cause says so, if the specification leaves the result open for another compiler, or if all other
-    compilers fail alike."""
+    """True if a cause or a rule says so, if the specification leaves the result open for another compiler, or if all
+    other compilers fail alike."""
     said = [words.lower() for words in bug.others.values()]
     judged = [words for words in said if words.startswith(("pass", "fail"))]
     alone = bool(judged) and not any(words.startswith("pass") for words in judged)
-    return alone or any(cause.debatable for cause in bug.causes) or any("specification" in words for words in said)
+    return alone or bug.debatable or any("specification" in words for words in said)
 
 
 def _has_special_numbers(bug: BugView) -> bool:

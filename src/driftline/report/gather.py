@@ -21,6 +21,7 @@ from driftline.core.verdict import Judgement, Kind, Status, Verdict
 from driftline.programs.operators import operators_of
 from driftline.report import words
 from driftline.report.annotated import causes_of
+from driftline.report.debate import debate_of
 from driftline.report.explained import explained_so_far, reduction_steps
 from driftline.report.kinship import in_order, with_likeness
 from driftline.report.layers import view_of
@@ -275,6 +276,7 @@ def _line_of(store: Store, bug: StoredBug, seen: int, library: Library | None, c
         durations={name: float(seconds) for name, seconds in execution.part("durations").items()},
         rule=_rule(finding.verdict),
         reference=reference,
+        debate=debate_of(bug),
         certain=evidence.sigma is None or evidence.certain,
         detailed=False,
     )

@@ -19,6 +19,7 @@ from driftline.core.quoting import shell
 from driftline.core.sentences import called
 from driftline.report.annotated import causes_of
 from driftline.report.clearest import clearest
+from driftline.report.debate import debate_of
 from driftline.report.gather import gather_store
 from driftline.report.kinship import in_order
 from driftline.report.model_use import HEAD, model_cells, model_json, model_use, wasted
@@ -83,6 +84,7 @@ def hunt_json(result: HuntResult, store: Store, library: Library | None = None) 
                 "title": title_of(bug),
                 "summary": bug.summary,
                 "causes": [cause.note() for cause in causes_of(bug, library)],
+                "debate": debate_of(bug),
                 "replay": replay_command(bug.id, store.path),
             }
             for bug in result.bugs.values()
@@ -132,11 +134,15 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None, libr
 
 
 def _counted(bugs: Sequence[BugView], new: int) -> str:
-    """`7 distinct bugs in 4 compilers, and 1 result of less precision, each run again in a fresh process. ...`"""
+    """`7 distinct bugs, and 2 debatable ones, in 4 compilers, each run again in a fresh process. ...`"""
     reduced = sum(bug.group == REDUCED for bug in bugs)
+    debatable = sum(bug.debatable and bug.group != REDUCED for bug in bugs)
     compilers = plural(len({bug.compiler for bug in bugs}), "compiler")
-    found = f"[bold]{plural(len(bugs) - reduced, 'distinct bug')}[/] in {compilers}"
-    found += f", and {plural(reduced, 'result')} of less precision" if reduced else ""
+    plain = len(bugs) - reduced - debatable
+    parts = [f"[bold]{plural(plain, 'distinct bug')}[/]"] if plain or not debatable else []
+    parts += [f"{debatable} debatable {'one' if parts else 'bug'}{'s' if debatable > 1 else ''}"] if debatable else []
+    parts += [f"{plural(reduced, 'result')} of less precision"] if reduced else []
+    found = f"{', and '.join(parts)}, in {compilers}" if len(parts) > 1 else f"{parts[0]} in {compilers}"
     known = sum(bool(bug.causes) for bug in bugs)
     reported = sum(any(cause.reported for cause in bug.causes) for bug in bugs)
     told = [f"{known} of them {'has' if known == 1 else 'have'} a known cause"] if known else []
@@ -155,6 +161,8 @@ def _show_bugs(out: Console, bugs: Sequence[BugView]) -> None:
             title = f" {_short(cause.title)}" if cause.id not in told else ""
             words += f"\n[dim]cause:{escape(title)} ({escape(cause.id)})[/]"
             told.add(cause.id)
+        if bug.debatable:
+            words += f"\n[dim]debatable: {escape(_short(bug.debated))}[/]"
         status = "accepted" if bug.group == ACCEPTED else bug.status
         table.add(bug.id, words, str(bug.sightings), status)
     table.print(out)

@@ -95,6 +95,8 @@ def _details(bug: BugView) -> list[str]:
     lines += _reason(bug)
     for cause in bug.causes:
         lines += [f"Cause: {markdown(words.cause(cause))}.", ""]
+    if bug.debate:
+        lines += [f"Debatable: {markdown(bug.debate)}.", ""]
     if bug.like:
         lines += [f"Looks like {code(bug.like.bug)}: {markdown(words.likeness(bug.like))}.", ""]
     if bug.rule:

@@ -10,6 +10,7 @@ from driftline.core.config import default_store
 from driftline.core.plugins import plugin_words
 from driftline.core.quoting import shell
 from driftline.report.annotated import causes_of
+from driftline.report.debate import debate_of
 from driftline.report.titles import title_of
 from driftline.store import Bug, Store
 
@@ -92,4 +93,5 @@ def _row(row: TargetResult, bug: Bug | None, known: bool) -> dict[str, Any]:
 
 def bug_json(bug: Bug, store: Path, library: Library | None = None) -> dict[str, Any]:
     causes = [cause.note() for cause in causes_of(bug, library)]
-    return {**bug.to_json(), "title": title_of(bug), "causes": causes, "replay": replay_command(bug.id, store)}
+    told = {"title": title_of(bug), "causes": causes, "debate": debate_of(bug)}
+    return {**bug.to_json(), **told, "replay": replay_command(bug.id, store)}

@@ -33,7 +33,7 @@ def _row(bug: BugView) -> list[object]:
         bug.stage, bug.title, bug.reason, " ".join(bug.spelled), bug.program, m.output if m else "",
         m.wrong if m and m.size else "", m.size if m and m.size else "", bug.sightings, bug.first_seen, bug.last_seen,
         bug.blame, " ".join(cause.id for cause in bug.causes), " ".join(cause.reported for cause in bug.causes),
-        " ".join(cause.debatable for cause in bug.causes), bug.like.bug if bug.like else "", bug.replay,
+        bug.debated, bug.like.bug if bug.like else "", bug.replay,
     ]  # fmt: skip
 
 

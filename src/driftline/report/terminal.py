@@ -24,6 +24,7 @@ from driftline.core.verdict import Judgement
 from driftline.report.annotated import causes_of, is_accepted, words_of
 from driftline.report.baseline import Compared
 from driftline.report.compared import compared_words
+from driftline.report.debate import debate_of
 from driftline.report.evidence_text import evidence_lines
 from driftline.report.explained import StepResults, explained_so_far
 from driftline.report.mismatch import describe_tensor
@@ -89,11 +90,12 @@ def show_check(
     table.print(out)
     for sentence in filter(None, (compared_words(result.outcome), *result.notes)):
         out.print(f"[dim]{escape(sentence)}[/]", soft_wrap=True)
-    for target, bug in result.bugs.items():
-        row = next(r for r in result.results if r.target == target)
-        out.print(
-            Panel(_explain(row, bug, result, explained, library), title=f"[bold red]{bug.id}[/]", title_align="left")
-        )
+    shown: set[str] = set()
+    for bug in result.bugs.values():
+        if bug.id not in shown:
+            card = _explain(_rows_of(bug, result), bug, result, explained, library)
+            out.print(Panel(card, title=f"[bold red]{bug.id}[/]", title_align="left"))
+        shown.add(bug.id)
     if baseline:
         out.print(escape(str(baseline)), soft_wrap=True)
     out.print(_closing_line(result, baseline.known if baseline else (), accepted))
@@ -109,12 +111,20 @@ def _further(row: TargetResult) -> str:
     return f"{effect}. Accept it with {accept}" if accept else effect
 
 
-def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool, library: Library | None) -> str:
-    case, store = result.outcome.case, result.store
+def _rows_of(bug: Bug, result: CheckResult) -> list[TargetResult]:
+    """The results that show one bug: several targets may run the same faulty code."""
+    return [row for row in result.results if row.target in result.bugs and result.bugs[row.target].id == bug.id]
+
+
+def _explain(
+    rows: Sequence[TargetResult], bug: Bug, result: CheckResult, explained: bool, library: Library | None
+) -> str:
+    row, case, store = rows[0], result.outcome.case, result.store
     failed, runs = row.failed_runs
     reduced = row.verdict.judgement is Judgement.REDUCED
     named = row.verdict.judgement if reduced else row.verdict.kind
-    lines = [f"[bold]{escape(title_of(bug))}[/]", escape(f"{row.target} {row.execution.version}: {named}")]
+    targets = ", ".join(f"{one.target} {one.execution.version}" for one in rows)
+    lines = [f"[bold]{escape(title_of(bug))}[/]", escape(f"{targets}: {named}")]
     reference = case.program.name if case.deployed else ""
     lines.append(escape(first_line(reason_with(row.blame, row.verdict, reference), 800)))
     if row.effect:
@@ -128,6 +138,7 @@ def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool, 
     if len(bug.findings) > 1:
         lines.append(f"seen in {len(bug.findings)} cases, first on {bug.first_seen}; status {bug.status}")
     lines += [escape(words_of(cause)) for cause in causes_of(bug, library)]
+    lines += [f"debatable: {escape(debate)}"] if (debate := debate_of(bug)) else []
     lines.append(f"replay: [bold]{escape(replay_command(bug.id, store))}[/]")
     if not explained and not case.deployed:
         lines.append(f"explain it: [bold]{escape(command('diagnose', bug.id, store))}[/]")

@@ -20,6 +20,7 @@ from driftline.core.spelling import spelled_alike
 from driftline.core.tensors import Array
 from driftline.core.titles import TitleFacts
 from driftline.programs.onnx.file import load_structure
+from driftline.programs.operands import operands_of
 from driftline.programs.operators import operators_of, operators_written
 from driftline.programs.output_path import operators_to_output, written_to_output
 from driftline.report.mismatch import is_ordinary
@@ -62,9 +63,15 @@ def facts_of(case: Case, evidence: Evidence) -> TitleFacts:
         operators=operators,
         dtypes=tuple(dict.fromkeys(array.dtype.name for array in arrays.values())),
         circumstances=(*program.circumstances, *gradient),
-        given=numbers_given(operators, [*arrays.values()], element) if element and plain else (),
+        given=numbers_given(operators, _operands(program, operators, arrays), element) if element and plain else (),
         ordinary=is_ordinary(arrays) if arrays else None,
     )
+
+
+def _operands(program: Program, operators: Sequence[str], arrays: Mapping[str, Array]) -> Sequence[Array]:
+    """The operands of the only operator; the inputs of the program where their places are not known."""
+    known = operands_of(program, operators[0], arrays) if len(operators) == 1 else None
+    return [*arrays.values()] if known is None else known
 
 
 def title_operators(program: Program, output: str = "") -> tuple[str, ...]:

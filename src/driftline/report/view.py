@@ -223,6 +223,7 @@ class BugView:
     spelled: tuple[str, ...] = ()  # the operators in the order and spelling of the program
     smallest: ShortestForm | None = None
     certain: bool = True  # no rounding explains it, whatever the order of operations
+    debate: str = ""  # why opinions differ, beside what the causes say
     detailed: bool = True  # or only what a line of a list says: see `gather.DETAILED`
 
     @property
@@ -232,8 +233,13 @@ class BugView:
 
     @property
     def debatable(self) -> bool:
-        """True if a cause of the bug is a matter of opinion: such bugs are listed after the plain ones."""
-        return any(cause.debatable for cause in self.causes)
+        """True if the bug is a matter of opinion: such bugs are listed after the plain ones."""
+        return bool(self.debate) or any(cause.debatable for cause in self.causes)
+
+    @property
+    def debated(self) -> str:
+        """Why the bug is a matter of opinion; an empty text of a plain one."""
+        return next((cause.debatable for cause in self.causes if cause.debatable), self.debate)
 
 
 @dataclass(frozen=True)

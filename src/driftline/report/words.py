@@ -93,6 +93,7 @@ def verdict_line(
     apart = f" ({', '.join(aside)}, counted apart)" if aside else ""
     if alike := sum(bug.like is not None for bug in fresh):
         found += f"; {alike} of them {'looks' if alike == 1 else 'look'} like another one"
+    found += _debatable_among(fresh)
     done = [*others]
     if statistics:
         targets = plural(sum(lane.programs > 0 for lane in statistics.lanes), "target")
@@ -106,6 +107,11 @@ def verdict_line(
     else:
         return "No hunt, audit or check of results is recorded in this store."
     return f"{tested}: {found}{apart}." if not fresh else f"{tested} showed {found}{apart}."
+
+
+def _debatable_among(bugs: Sequence[BugView]) -> str:
+    debatable = sum(bug.debatable for bug in bugs)
+    return f"; {debatable} of them {'is' if debatable == 1 else 'are'} debatable" if debatable else ""
 
 
 def cause(found: BugCause) -> str:

@@ -25,6 +25,7 @@ from driftline.core.tensors import Arrays
 from driftline.diagnose.reduce.question import CandidateQuestion
 from driftline.diagnose.reduce.reading import written_anew
 from driftline.diagnose.reduce.signature import Signature
+from driftline.oracle.judge import Reference
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.programs.operators import operators_of
 from driftline.report.annotated import causes_of
@@ -45,7 +46,8 @@ def subject_of(
     if reduction:
         case = case_to_run(store, reduction["case"]).only(Target.parse(reduction["target"]))
         verdict = reduction["verdict"] or verdict
-    expected, right = _results(store, checker, case, failing, verdict if reduction else None)
+    reference = checker.reference(case)
+    expected, right = _results(store, reference, failing, verdict if reduction else None)
     subject = Subject(
         bug=failing.bug,
         finding=failing.finding,
@@ -56,6 +58,7 @@ def subject_of(
         rewritten=_rewritten(store, checker, case, failing),
         expected=expected,
         right=right,
+        draws=draws_numbers(checker, case, reference),
         reduction=reduction,
         bisection=known.of(failing.bug.id, bisection.STEP),
         ablation=known.of(failing.bug.id, "ablate"),
@@ -90,11 +93,11 @@ def _plainer(store: Store, checker: Checker, subject: Subject) -> Iterator[Subje
 
 
 def _results(
-    store: Store, checker: Checker, case: Case, failing: Failing, reduced: Mapping[str, Any] | None
+    store: Store, reference: Reference, failing: Failing, reduced: Mapping[str, Any] | None
 ) -> tuple[Arrays, Arrays]:
     """The expected results on the failing sample, as they were kept or computed once more, and the correctly rounded
     ones. `reduced`: the verdict on the reduced case, where that one is exported."""
-    samples = checker.reference(case).samples
+    samples = reference.samples
     found = failing.finding.evidence if reduced is None else Evidence.from_json(reduced.get("evidence") or {})
     index = found.sample or 0
     known = index < len(samples) and not samples[index].failure
@@ -104,6 +107,23 @@ def _results(
         with contextlib.suppress(StoreError, OSError, ValueError):
             return store.load_tensors(digest), right
     return expected, right
+
+
+def draws_numbers(checker: Checker, case: Case, reference: Reference) -> bool:
+    """True if the results of a case depend on its seed, as those of random weights do: computed once more with another
+    seed, they are other numbers. `reference`: the results with the case's own seed."""
+    if reference.random or case.program.form != "source":
+        return reference.random
+    program = replace(case.program, state="")  # of another seed, weights may be others
+    other = checker.reference(replace(case, program=program, options=replace(case.options, seed=case.options.seed + 1)))
+    if other.random or bool(other.problem) != bool(reference.problem):
+        return True
+    pairs = zip(reference.samples, other.samples, strict=False)
+    return any(not _are_equal(one.native, another.native) for one, another in pairs)
+
+
+def _are_equal(one: Arrays, other: Arrays) -> bool:
+    return one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one)
 
 
 def _converted(checker: Checker, case: Case, failing: Failing) -> Program | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from driftline.core.quoting import Markdown, code, markdown, shell
 from driftline.core.target import Target
 from driftline.core.verdict import Kind
-from driftline.programs.factory_text import draws_random
 from driftline.report.export.script import Exported
 from driftline.report.export.settings import in_their_words
 from driftline.report.export.subject import Subject
@@ -153,9 +152,9 @@ def _baseline(subject: Subject) -> Point:
 
 
 def _random_state(subject: Subject, script: Exported) -> Point:
-    if not draws_random([script.text]):
-        return Point(True, "Equal random state: no random numbers are drawn")
     seeded = any(word in script.text for word in ("manual_seed", "set_seed", "random.seed", "default_rng("))
+    if not seeded and not subject.draws:
+        return Point(True, "Equal random state: no random numbers are drawn")
     return Point(seeded, "Equal random state: both runs use the same weights and inputs, made from one seed")
 
 

@@ -4,7 +4,6 @@ valid only if that ends with 0."""
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,12 +11,11 @@ import numpy as np
 
 from driftline.core.tensors import Array, Arrays
 from driftline.core.verdict import Kind
-from driftline.programs.factory_text import draws_random
 from driftline.report.export.subject import Subject
+from driftline.report.scripts.elements import is_one_tensor
 from driftline.report.scripts.recipe import Recipe
 
 RIGHT = "right.npz"
-_SEEDED = re.compile(r"np\.random\.default_rng\(\d+\)\.\w+")
 _KINDS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
 
 
@@ -32,13 +30,14 @@ class Control:
 
 def control_of(subject: Subject, recipe: Recipe) -> Control:
     """The recipe with correctly rounded results in place of the compiler's. Where these are not known, as those of a
-    program that draws its own weights, the results of the unoptimised program are taken."""
-    if not subject.right or subject.kind not in _KINDS or recipe.samples or _draws(recipe):
+    program that draws random numbers, the results of the unoptimised program are taken."""
+    if not subject.right or subject.kind not in _KINDS or recipe.samples or subject.draws:
         return Control(replace(recipe, got=recipe.expected), "the unoptimised result")
     right = {name: array for name, array in subject.right.items() if not name.startswith("mutated:")}
     torch = recipe.flavour == "torch"
     listed = ", ".join(_loaded(str(at), array, torch=torch) for at, array in enumerate(right.values()))
-    text = f'def right_results():\n    kept = np.load("{RIGHT}")\n    return [{listed}]\n'
+    returned = listed if is_one_tensor(subject.failing(), recipe) else f"[{listed}]"
+    text = f'def right_results():\n    kept = np.load("{RIGHT}")\n    return {returned}\n'
     changed = replace(
         recipe,
         got="right_results()",
@@ -46,12 +45,6 @@ def control_of(subject: Subject, recipe: Recipe) -> Control:
         definitions=(*recipe.definitions, text),
     )
     return Control(changed, "a correctly rounded result", {RIGHT: _packed(right)})
-
-
-def _draws(recipe: Recipe) -> bool:
-    """True if the program in the script makes random numbers, which are not those of the stored case."""
-    text = "\n".join([*recipe.definitions, *recipe.setup])
-    return recipe.flavour == "torch" and draws_random([_SEEDED.sub("", text)])
 
 
 def _packed(arrays: Arrays) -> bytes:

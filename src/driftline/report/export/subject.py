@@ -43,6 +43,7 @@ class Subject:
     rewritten: Case | None = None  # the same as text, of a program that is a file
     expected: Arrays = field(default_factory=dict)  # of the failing sample, when it was kept
     right: Arrays = field(default_factory=dict)  # the same, computed in float64 and rounded once to its dtypes
+    draws: bool = False  # the results depend on a seed: random weights, or random numbers in a call
     plainer: tuple[Subject, ...] = ()  # the same bug on numbers that are read at once, the plainest first
     reduction: Mapping[str, Any] | None = None
     bisection: Mapping[str, Any] | None = None
@@ -104,7 +105,8 @@ class Subject:
     def title(self) -> str:
         """What is wrong on the case that is exported, behind the name of what is at fault."""
         mark = self.bug.fingerprint
-        facts = facts_in(self.finding.verdict) if self.reduction is None else None
+        as_found = self.reduction is None and not any(sample.origin == PLAIN for sample in self.case.samples)
+        facts = facts_in(self.finding.verdict) if as_found else None
         return (
             f"{self.blamed}: {title(mark.kind, mark.stage, self.evidence, facts or facts_of(self.case, self.evidence))}"
         )

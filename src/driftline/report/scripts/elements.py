@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from driftline.core.evidence import Evidence
 from driftline.core.verdict import Kind
@@ -14,6 +15,8 @@ from driftline.report.scripts.recipe import Check, Recipe
 from driftline.report.scripts.tolerance import ScriptTolerance
 
 SHOWN = 5  # wrong elements
+LONE_OUTPUT = "output"  # the name of a result that is a tensor by itself
+_OUTPUT_KEY = re.compile(r"""["']output["']|\boutput\b *[=:]""")  # of a dict or of an object, which gives that name too
 _TORCH_IMPORTS = ("import sys", "import torch", "from torch.utils._pytree import tree_leaves")
 _NUMPY_SPECIAL = "def special(x):\n    return np.where(np.isfinite(x), 0, x)  # nothing but NaN and Inf\n"
 _TORCH_SPECIAL = "def special(x):\n    return torch.where(x.isfinite(), 0, x)  # nothing but NaN and Inf\n"
@@ -40,6 +43,7 @@ def element_check(failing: ShownFailure, recipe: Recipe, allowed: ScriptToleranc
     definitions = (words.special,) if _compares_special(failing) else ()
     if (index := failing.index) is not None:
         wide = words.wide if failing.dtype.startswith(("bfloat", "float8", "float4")) else ""
+        words = replace(words, output="{}") if is_one_tensor(failing, recipe) else words
         listed = _listed(recipe.expected, index)
         made = (
             f"expected = {listed or words.output.format('EXPECTED', index)}{wide}",
@@ -72,6 +76,14 @@ def element_check(failing: ShownFailure, recipe: Recipe, allowed: ScriptToleranc
     )
     tested = (f"for x, y in {pairs}:", f"    assert not ({test}).any()")
     return Check(words.imports, definitions, lines, (*every, *remark, *tested))
+
+
+def is_one_tensor(failing: ShownFailure, recipe: Recipe) -> bool:
+    """True if a torch program returns a tensor by itself, in no list and no dict."""
+    named = any(_OUTPUT_KEY.search(text) for text in recipe.definitions)
+    wrapped = recipe.expected.startswith("tree_leaves(") or "with_gradients" in recipe.expected + recipe.got
+    lone = [name for name in failing.expected if not name.startswith("mutated:")] == [LONE_OUTPUT]
+    return recipe.flavour == "torch" and lone and not named and not wrapped
 
 
 def _listed(expression: str, index: int) -> str:

@@ -29,17 +29,24 @@ class ShownFailure:
 
     @property
     def index(self) -> int | None:
-        """The index of the wrong output among all outputs, where it is known. Gradients and changed inputs have none:
-        a script lists them in an order of its own."""
-        names = list(self.expected)
+        """The index of the wrong output among the results, where it is known. Gradients and changed inputs have none: a
+        script lists them in an order of its own."""
+        names = self._results
+        if self.evidence.output not in names and len(names) < len(self.expected):
+            return None
         if any(":" in name for name in names):
             return None
         return names.index(self.evidence.output) if self.evidence.output in names else 0 if len(names) == 1 else None
+
+    @property
+    def _results(self) -> list[str]:
+        """The names of the outputs without the inputs that a call changes, which a script does not list."""
+        return [name for name in self.expected if not name.startswith("mutated:")]
 
     def of_wrong_output(self) -> tuple[Arrays, Arrays]:
         """The expected and the right outputs that a script compares: the wrong one, or all where it is not known."""
         index = self.index
         if index is None:
             return self.expected, self.right
-        name = list(self.expected)[index]
+        name = self._results[index]
         return {name: self.expected[name]}, {name: self.right[name]} if name in self.right else {}

@@ -16,6 +16,7 @@ from driftline.core.tensors import Arrays
 from driftline.programs.factory_text import used_imports
 from driftline.programs.literals import UNPACK, Literals
 from driftline.programs.onnx.text import TextDetail, model_text
+from driftline.programs.reached import reached_text
 from driftline.report.scripts.calls import first_call
 from driftline.report.scripts.recipe import ROOM, Recipe
 
@@ -36,7 +37,8 @@ def onnx_recipe(
     if program.form == "source":
         bundle = SourceBundle.load(program.path.read_bytes())
         imports: list[str] = []
-        definitions, setup = [bundle.text.strip()], [f"model = {bundle.entry_name}()[0]"]
+        definitions = [reached_text(bundle.text.strip(), bundle.entry_name)]
+        setup = [f"model = {bundle.entry_name}()[0]"]
         files: tuple[str, ...] = ()
     else:
         imports, definitions, setup, files = _model(program.path, literals, detail)

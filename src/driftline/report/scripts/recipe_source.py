@@ -22,6 +22,7 @@ from driftline.programs.factory_text import (
     writes_in_place,
 )
 from driftline.programs.literals import UNPACK, Literals
+from driftline.programs.reached import reached_text
 from driftline.report.scripts.calls import first_call
 from driftline.report.scripts.parts import FILL, LAYOUT
 from driftline.report.scripts.recipe import ROOM, Recipe, odd_numbers
@@ -32,6 +33,7 @@ _STRANGE_LAYOUT = re.compile(
     r"permute|expand|unfold|strided|transpose|memory_format|channels_last|narrow|chunk|split|select|unbind|diagonal"
     r"|swap(?:axes|dims)|movedim|\.view|::|\.t\(|\.[Tm][TH]?\b|\w\[[^\]]*:"
 )
+_RETURNS_TUPLE = re.compile(r"return [^\n]+, \([^\n]*\)$", re.MULTILINE)  # a factory that ends with a tuple of inputs
 ODD_NUMBERS = 'inf, nan = float("inf"), float("nan")'  # as a reduced program names them, whether it needs them or not
 _PACKAGES = {"torch": ("torch",), "tensorflow": (TENSORFLOW, "numpy"), "jax": ("jax", "jaxlib", "numpy")}
 
@@ -50,10 +52,13 @@ def source_recipe(
 ) -> Recipe:
     """With `own_inputs` the factory's example inputs are used, else the given arrays are written out. With `grad` the
     results include the gradients of inputs and weights. Without a `call`, the first of the target's is taken."""
-    base = _called(bundle, framework, arrays, room, seed)
     parts = read_factory(bundle.text, bundle.entry_name) if len(bundle.files) == 1 else None
     if parts and _is_plain(parts, arrays, framework, own_inputs):
         base = _inlined(parts, framework, arrays, own_inputs, room, seed)
+    elif own_inputs and _RETURNS_TUPLE.search(bundle.text):
+        base = _with_own_inputs(bundle, framework, seed)
+    else:
+        base = _called(bundle, framework, arrays, room, seed)
     made = _with_results(base, framework, arrays, target, call or first_call(target, framework))
     if grad and framework == "torch":
         made = with_gradients(made, base, seed)
@@ -120,6 +125,23 @@ def _names(parts: FactoryText) -> set[str]:
     return {word for text in parts.definitions for word in re.findall(r"^def (\w+)", text, re.MULTILINE)}
 
 
+def _with_own_inputs(bundle: SourceBundle, framework: str, seed: int) -> Recipe:
+    """For factories that are more than a few statements, on the inputs that they make."""
+    imports, text = _program_text(bundle)
+    changing = writes_in_place(text)
+    inputs = "copy.deepcopy(inputs)" if changing else "inputs"
+    return Recipe(
+        flavour=framework,
+        packages=_PACKAGES[framework],
+        imports=(*imports, *(["import copy"] if changing else [])),
+        definitions=tuple(text),
+        setup=(*_seeding(framework, seed, text), f"function, inputs = {bundle.entry_name}()"),
+        expected=f"{{}}(*{inputs})",
+        got="",
+        inputs=inputs,
+    )
+
+
 def _called(bundle: SourceBundle, framework: str, arrays: Arrays, room: int, seed: int) -> Recipe:
     """For factories that are more than a few statements: call it, and put the values into its example."""
     torch = framework == "torch"
@@ -134,9 +156,8 @@ def _called(bundle: SourceBundle, framework: str, arrays: Arrays, room: int, see
     filling = FILL % (
         ("laid_out(example, next(values))", "    STORAGES.clear()\n") if laid_out else ("next(values)", "")
     )
-    text = _program_text(bundle)
-    own = set("\n".join(text).splitlines())
-    imports = [line for line in _literal_imports(literals, arrays, framework) if line not in own]
+    own, text = _program_text(bundle)
+    imports = dict.fromkeys((*own, *_literal_imports(literals, arrays, framework)))
     return Recipe(
         flavour=framework,
         packages=_PACKAGES[framework],
@@ -179,20 +200,26 @@ def _literal_imports(literals: Literals, arrays: Arrays, framework: str) -> list
     return [*lines, module]
 
 
-def _program_text(bundle: SourceBundle) -> list[str]:
-    """The entry file, with the files that it imports made before its first import but the one of `__future__`."""
-    text, others = bundle.text.strip(), _siblings(bundle)
+def _program_text(bundle: SourceBundle) -> tuple[list[str], list[str]]:
+    """The import lines of the entry file, and its other text as far as the factory needs it. A program of several files
+    keeps its imports in their places, with the files made before the first of them but the one of `__future__`."""
+    text, others = reached_text(bundle.text.strip(), bundle.entry_name), _siblings(bundle)
+    body = ast.parse(text).body
+    futures = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    lines = text.splitlines()
     if not others:
-        return [text]
+        imports = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom)) and not futures]
+        own = {at: lines[at - 1] for node in imports if (at := node.lineno) == node.end_lineno}
+        own = {at: line for at, line in own.items() if ";" not in line and "#" not in line}
+        left = "\n".join("" if at in own else line for at, line in enumerate(lines, 1))
+        return [*own.values()], [re.sub(r"\n{4,}", "\n\n\n", left).strip("\n")]
     start = 0
-    for node in ast.parse(text).body:
-        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    for node in body:
         remark = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not future and not remark:
+        if node not in futures and not remark:
             break
         start = node.end_lineno or 0
-    lines = text.splitlines()
-    return ["\n".join(lines[:start]), others, "\n".join(lines[start:])]
+    return [], ["\n".join(lines[:start]), others, "\n".join(lines[start:])]
 
 
 def _siblings(bundle: SourceBundle) -> str:

@@ -130,7 +130,7 @@ def _partial(base: Recipe) -> tuple[str, ...]:
 
 def as_module(base: Recipe) -> Recipe:
     """Exporters take modules: a plain function becomes one in two lines."""
-    called = any(line.startswith("function, example = ") for line in base.setup)
+    called = any(line.startswith(("function, example = ", "function, inputs = ")) for line in base.setup)
     if called and not re.search(r"\bnn\.[A-Z]|\.eval\(\)", _text(base)):  # else it is a module, as far as text can tell
         return replace(base, definitions=(*base.definitions, _MODULE), setup=(*base.setup, _AS_MODULE))
     name = _plain_function(base)

@@ -131,8 +131,10 @@ def _on_one_line(setup: Sequence[str]) -> list[str]:
     listed = next((line for line in setup if line.startswith("inputs = [")), "")
     names = [name for name in listed.removeprefix("inputs = [").rstrip("]").split(", ") if name]
     together = f"inputs = [{', '.join(made.get(name, '') for name in names)}]"
-    # The same order, or a generator would draw other numbers; and no tensor that is made from another one.
-    if names != list(made) or len(together) > LINE or any(re.search(rf"\b{n}\b", together) for n in names):
+    others = [line for line in setup if line != listed and line.split(" = ")[0] not in made]
+    # The same order, or a generator would draw other numbers; and no tensor that is changed or used to make another.
+    used = any(re.search(rf"\b{name}\b", text) for name in made for text in (together, *others))
+    if names != list(made) or len(together) > LINE or used:
         return list(setup)
     return [together if line == listed else line for line in setup if line.split(" = ")[0] not in names]
 

@@ -1,0 +1,37 @@
+"""Why a bug is a matter of opinion, whatever its cause: rules that hold for every compiler."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.core.evidence import Evidence, Fault, InputClass
+from driftline.core.tensors import is_float
+from driftline.core.titles import TitleFacts
+from driftline.report.titles import facts_in, smallest_of
+from driftline.store import Bug
+
+SUBNORMAL = "subnormal numbers only, which many processors and compilers take for zero"
+
+
+def debate_of(bug: Bug) -> str:
+    """The reason why opinions differ about a bug, beside what its causes say; empty where there is none."""
+    if not bug.findings:
+        return ""
+    finding = bug.findings[0]
+    smallest = smallest_of(finding)
+    facts = smallest.facts if smallest else facts_in(finding.verdict)
+    return SUBNORMAL if _is_about_subnormals(smallest.evidence if smallest else finding.evidence, facts) else ""
+
+
+def _is_about_subnormals(found: Evidence, facts: TitleFacts | None) -> bool:
+    """True if the wrong results are subnormal, or the inputs of the wrong element are: such as in `Div(0, 1e-45)`."""
+    if found.fault is Fault.SUBNORMAL or InputClass.SUBNORMAL in found.needs:
+        return True
+    given = facts.given if facts else ()
+    floats = [name for name in facts.dtypes if is_float(name)] if facts else []
+    return any(_is_subnormal(text, floats[0]) for text in given) if floats else False
+
+
+def _is_subnormal(text: str, dtype: str) -> bool:
+    of = np.dtype(dtype) if dtype in ("float64", "float16") else np.dtype(np.float32)  # bfloat16 has its exponents
+    return 0 < abs(float(text)) < float(np.finfo(of).tiny)
