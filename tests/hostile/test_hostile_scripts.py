@@ -21,7 +21,7 @@ from driftline.execute import limits
 from driftline.execute.confined import Allowed, Ended
 from driftline.execute.sandbox import MORE, enter
 from driftline.report.export.clean_run import FROM_METADATA, HERE, CleanRun, can_make_environments, run_clean
-from hostile.attack import Attack, both_ways, replacing
+from hostile.attack import DEEP, Attack, both_ways, replacing, small_stack
 
 METADATA = '# /// script\n# requires-python = ">=3.9"\n# dependencies = []\n# ///\n'
 
@@ -100,9 +100,10 @@ def _use_up(text: str, what: str) -> Callable[[Path], str]:
 
 def _leave_deep_folders(place: Path) -> str:
     """So many folders inside of each other that a function which calls itself for each cannot remove them."""
-    text = "import os\nfor _ in range(1200):\n    os.mkdir('d')\n    os.chdir('d')\n"
+    text = f"import os\nfor _ in range({DEEP}):\n    os.mkdir('d')\n    os.chdir('d')\n"
     try:
-        ran = run_clean(text)
+        with small_stack():
+            ran = run_clean(text)
     except RecursionError:
         return "the process that cleans up ends"
     assert ran.status == 0

@@ -20,8 +20,8 @@ _SYMPY = frozenset(
     " StrictLessThan StrictGreaterThan LessThan GreaterThan And Or Not Xor Piecewise ExprCondPair Tuple"
     " BooleanTrue BooleanFalse true false Infinity NegativeInfinity"
     " FloorDiv ModularIndexing Where PythonMod CleanDiv CeilToInt FloorToInt CeilDiv LShift RShift PowByNatural"
-    " FloatPow FloatTrueDiv IntTrueDiv IsNonOverlappingAndDenseIndicator TruncToFloat TruncToInt RoundToInt RoundDecimal"
-    " ToFloat Identity BitwiseFn_bitwise_and BitwiseFn_bitwise_or BitwiseFn_bitwise_xor"
+    " FloatPow FloatTrueDiv IntTrueDiv IsNonOverlappingAndDenseIndicator TruncToFloat TruncToInt RoundToInt"
+    " RoundDecimal ToFloat Identity BitwiseFn_bitwise_and BitwiseFn_bitwise_or BitwiseFn_bitwise_xor"
     " OpaqueUnaryFn_sqrt OpaqueUnaryFn_exp OpaqueUnaryFn_log OpaqueUnaryFn_log2 OpaqueUnaryFn_sin OpaqueUnaryFn_cos"
     " OpaqueUnaryFn_tan OpaqueUnaryFn_asin OpaqueUnaryFn_acos OpaqueUnaryFn_atan OpaqueUnaryFn_sinh OpaqueUnaryFn_cosh"
     " OpaqueUnaryFn_tanh".split()
