@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
@@ -663,7 +664,7 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
     )
     ran = report.answer
     if ran is None and report.detail == DAMAGED:
-        return replace(base, outcome=Outcome.ERROR, problem=SPOILT, version=target.version)
+        return replace(base, outcome=Outcome.ERROR, problem=SPOILT, version=target.version or "")
     if ran is None:
         outcome = ENDED[report.ending]
         version = target.version or BACKENDS.get(target.backend).version()  # a worker that died cannot say
@@ -703,7 +704,7 @@ def _reference_sample(found: SampleFiles, ask: AskArithmetic, room: int) -> Refe
         return ReferenceSample(failure=Failure("DamagedFile", f"the results of the reference cannot be read: {error}"))
 
 
-def _read_sample(found: SampleFiles, native: str, ask: AskArithmetic, room: int) -> ReferenceSample:
+def _read_sample(found: SampleFiles, native: Path, ask: AskArithmetic, room: int) -> ReferenceSample:
     return ReferenceSample(
         native=load_tensors(handed(native), most=room),
         exact=load_tensors(handed(found.exact), most=2 * room) if found.exact else None,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import itertools
 import os
 import secrets
@@ -23,7 +22,7 @@ from pathlib import Path
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError
 from driftline.core.handover import make_folder, share, unshare
-from driftline.core.private import open_private, private_folder
+from driftline.core.private import lock, open_private, private_folder
 from driftline.core.removal import remove_tree
 
 _LOCK = ".lock"
@@ -108,7 +107,7 @@ def _acquire(path: Path, *, create: bool) -> int | None:
             raise
         return None  # a link: not a lock of ours
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(fd)
         if os.fstat(fd).st_ino == path.lstat().st_ino:
             return fd
     except (BlockingIOError, FileNotFoundError):
@@ -118,7 +117,7 @@ def _acquire(path: Path, *, create: bool) -> int | None:
     return _acquire(path, create=True) if create else None
 
 
-def _remove(folder: Path, lock: int) -> None:
+def _remove(folder: Path, held: int) -> None:
     """Remove the folder, and then its lock: while the folder exists, its lock must too. A folder that cannot be removed
     is renamed, and stays: it ends no run, and no later run tries again."""
     if not remove_tree(folder):
@@ -128,11 +127,11 @@ def _remove(folder: Path, lock: int) -> None:
         print(f"driftline: {aside} could not be removed, and may be removed by hand.", file=sys.stderr)
     with contextlib.suppress(OSError):
         os.unlink(folder.with_name(folder.name + _LOCK))
-    os.close(lock)
+    os.close(held)
 
 
 def _sweep(scratch: Path) -> None:
     for path in scratch.glob(f"run-*{_LOCK}"):
-        lock = _acquire(path, create=False)
-        if lock is not None:
-            _remove(path.with_name(path.name.removesuffix(_LOCK)), lock)
+        held = _acquire(path, create=False)
+        if held is not None:
+            _remove(path.with_name(path.name.removesuffix(_LOCK)), held)
