@@ -69,9 +69,15 @@ def open_private(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
 
 def lock(fd: int, *, wait: bool = False) -> None:
     """Lock a file that is open for writing, until it is closed. Raises `BlockingIOError` if somebody else has the lock,
-    unless `wait`. Workers cannot take locks of this kind (`execute/seccomp.py`), on whatever file."""
+    unless `wait`.
+
+    Workers cannot take locks of the first kind, on whatever file (`execute/seccomp.py`). The second kind is the one of
+    Driftline before; a worker can hold it, and is not waited for.
+    """
     everything = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     fcntl.fcntl(fd, _F_OFD_SETLKW if wait else _F_OFD_SETLK, everything)
+    with contextlib.suppress(BlockingIOError) if wait else contextlib.nullcontext():
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextlib.contextmanager

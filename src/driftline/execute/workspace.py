@@ -107,7 +107,7 @@ def _acquire(path: Path, *, create: bool) -> int | None:
             raise
         return None  # a link: not a lock of ours
     try:
-        lock(fd)
+        lock(fd, wait=create)
         if os.fstat(fd).st_ino == path.lstat().st_ino:
             return fd
     except (BlockingIOError, FileNotFoundError):
