@@ -12,15 +12,14 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
+from forgers import FORGE, MISLEAD
 
 from driftline.core import handover
 from driftline.core.errors import DriftlineError
-from driftline.core.execution import Outcome, Stage
 from driftline.core.removal import remove_tree
 from driftline.core.task import Task
 from driftline.core.tensors import Arrays, read_tensors
@@ -28,7 +27,7 @@ from driftline.core.wire import WireError, encode
 from driftline.execute.channel import Channel, ChannelClosed, ChannelTimeout, channel_pair
 from driftline.execute.messages import PARENT_OF_WORKER, Ending, FromWorker, Job
 from driftline.execute.pool import Pool, WorkerKind
-from driftline.execute.requests import Ran, ResultLine
+from driftline.execute.requests import ResultLine
 from driftline.execute.shelf import load_from
 from driftline.execute.task_report import DAMAGED
 from driftline.execute.workspace import Workspace
@@ -253,23 +252,7 @@ ATTACKS = [
 test_attack_fails = both_ways(ATTACKS)
 
 
-FORGE: Task[dict[str, Any], dict[str, Any]] = Task("test_hostile_answers:forge", dict[str, Any], dict[str, Any])
-MISLEAD: Task[dict[str, Any], Ran] = Task("test_hostile_answers:mislead", dict[str, Any], Ran)
-PATHS = ("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1]), *sys.path]))
-
-
-@FORGE.serve
-def forge(payload: dict[str, Any], context: Any) -> dict[str, Any]:
-    """In a worker: write into its socket."""
-    context._channel._socket.sendall(_frame(b"[" * 200_000))
-    return {}
-
-
-@MISLEAD.serve
-def mislead(payload: dict[str, Any], context: Any) -> Ran:
-    """In a worker: answer with another type, and name a stage that there is not."""
-    context.enter("everything")
-    return replace(Ran(Outcome.OK, Stage.RUN), outputs=7)  # type: ignore[arg-type]
+PATHS = ("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
 
 
 @pytest.mark.parametrize("task", [FORGE, MISLEAD], ids=lambda task: task.name)
