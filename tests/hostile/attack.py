@@ -8,7 +8,10 @@ The first half shows that the attack is one: without it, a test of a guard may p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,3 +51,17 @@ def both_ways(attacks: Sequence[Attack]) -> Callable[..., None]:
 def replacing(where: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
     """Weakens Driftline by replacing one name, as in `driftline.core.quoting.one_line`."""
     return lambda weak: weak.setattr(where, value)
+
+
+@contextlib.contextmanager
+def small_stack() -> Iterator[None]:
+    """Leaves Python so little room for functions that call themselves that `DEEP` levels are too many."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(sum(1 for _ in traceback.walk_stack(None)) + DEEP - 50)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+DEEP = 200  # folders inside of each other; making and removing thousands takes some systems long

@@ -31,11 +31,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "explanation" / "attacks.md"
 FAMILIES = {
     "Models that bring code": "pickles",
+    "Models whose graph is code": "graphs",
     "Files that claim to be large": "bombs",
     "Links, pipes and endless files in a store": "files",
     "Rows and schemas of a store": "rows",
     "Repositories": "settings",
     "Files that a worker hands over, without Landlock": "handover",
+    "What a worker writes to the process that started it": "answers",
+    "Scripts for bug reports": "scripts",
 }
 WORKERS = "Programs in a worker"
 HEAD = """\

@@ -8,6 +8,7 @@ Each function returns True if the attack had its effect. An exception counts as 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from driftline.execute.sandbox import enter
+from driftline.execute import landlock, sandbox, seccomp
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class Scene:
     precious: Path  # a file of the user
     victim: int  # a process of the user
     listener: str  # a local socket on which a process of the user listens
+    segment: int  # shared memory of the user; -1 where the kernel has none
+    queue: int  # a queue of messages
+    semaphores: int
 
 
 Attack = Callable[[Scene], bool]
@@ -290,6 +294,123 @@ def leave_a_message_queue(scene: Scene) -> bool:
 
 
 @attack
+def slow_another_process(scene: Scene) -> bool:
+    os.setpriority(os.PRIO_PROCESS, scene.victim, 19)
+    return os.getpriority(os.PRIO_PROCESS, scene.victim) == 19
+
+
+@attack
+def slow_all_processes_of_the_user(scene: Scene) -> bool:
+    os.setpriority(os.PRIO_PGRP, os.getpgid(scene.victim), 18)
+    return os.getpriority(os.PRIO_PROCESS, scene.victim) == 18
+
+
+@attack
+def bind_another_process_to_a_processor(scene: Scene) -> bool:
+    one = {min(os.sched_getaffinity(scene.victim))}
+    os.sched_setaffinity(scene.victim, one)
+    return os.sched_getaffinity(scene.victim) == one
+
+
+@attack
+def let_another_process_run_only_when_idle(scene: Scene) -> bool:
+    os.sched_setscheduler(scene.victim, os.SCHED_IDLE, os.sched_param(0))
+    return os.sched_getscheduler(scene.victim) == os.SCHED_IDLE
+
+
+@attack
+def slow_the_reading_of_another_process(scene: Scene) -> bool:
+    idle = 3 << 13
+    _syscall({"x86_64": 251, "aarch64": 30}, 1, scene.victim, idle)
+    return _syscall({"x86_64": 252, "aarch64": 31}, 1, scene.victim) == idle
+
+
+@attack
+def attach_shared_memory(scene: Scene) -> bool:
+    return scene.segment >= 0 and _syscall({"x86_64": 30, "aarch64": 196}, scene.segment, None, 0) != -1
+
+
+@attack
+def remove_shared_memory(scene: Scene) -> bool:
+    return scene.segment >= 0 and _syscall({"x86_64": 31, "aarch64": 195}, scene.segment, 0, None) == 0
+
+
+@attack
+def remove_a_message_queue(scene: Scene) -> bool:
+    return scene.queue >= 0 and _syscall({"x86_64": 71, "aarch64": 187}, scene.queue, 0, None) == 0
+
+
+@attack
+def change_semaphores(scene: Scene) -> bool:
+    raised = struct.pack("hhh", 0, 1, 0)
+    return scene.semaphores >= 0 and _syscall({"x86_64": 65, "aarch64": 193}, scene.semaphores, raised, 1) == 0
+
+
+@attack
+def remove_semaphores(scene: Scene) -> bool:
+    return scene.semaphores >= 0 and _syscall({"x86_64": 66, "aarch64": 191}, scene.semaphores, 0, 0, None) == 0
+
+
+@attack
+def remove_a_queue_by_name(scene: Scene) -> bool:
+    name = f"driftline-attack-{scene.victim}".encode()
+    return _syscall({"x86_64": 241, "aarch64": 181}, name) == 0
+
+
+def _is_locked(path: Path) -> bool:
+    """True if another process finds a lock of this one on a file."""
+    pid = os.fork()
+    if pid == 0:
+        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        found = fcntl.fcntl(os.open(path, os.O_RDONLY), fcntl.F_GETLK, asked)
+        os._exit(struct.unpack_from("h", found)[0] != fcntl.F_UNLCK)
+    return os.waitpid(pid, 0)[1] != 0
+
+
+@attack
+def lock_a_database(scene: Scene) -> bool:
+    fd = os.open(scene.precious, os.O_RDONLY)
+    fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    found = _is_locked(scene.precious)
+    os.close(fd)
+    return found
+
+
+@attack
+def lock_a_database_by_open_file(scene: Scene) -> bool:
+    fd, set_lock = os.open(scene.precious, os.O_RDONLY), 37
+    fcntl.fcntl(fd, set_lock, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
+    found = _is_locked(scene.precious)
+    os.close(fd)
+    return found
+
+
+@attack
+def lease_a_file(scene: Scene) -> bool:
+    """Whoever opens the file then waits for the attacker."""
+    fd = os.open(scene.precious, os.O_RDONLY)
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    os.close(fd)
+    return True
+
+
+@attack
+def have_another_process_get_signals(scene: Scene) -> bool:
+    reading, _ = os.pipe()
+    fcntl.fcntl(reading, fcntl.F_SETOWN, scene.victim)
+    return fcntl.fcntl(reading, fcntl.F_GETOWN) == scene.victim
+
+
+@attack
+def change_flags_of_a_file(scene: Scene) -> bool:
+    fd, no_dump = os.open(scene.precious, os.O_RDONLY), 0x40
+    fcntl.ioctl(fd, 0x40086602, struct.pack("Q", no_dump))
+    flags = bytearray(8)
+    fcntl.ioctl(fd, 0x80086601, flags)
+    return bool(struct.unpack("Q", flags)[0] & no_dump)
+
+
+@attack
 def enter_a_namespace(scene: Scene) -> bool:
     user, mounts = 0x10000000, 0x20000
     return _syscall({"x86_64": 272, "aarch64": 97}, user | mounts) == 0
@@ -353,10 +474,38 @@ def write_to_a_terminal(scene: Scene) -> bool:
 def main() -> None:
     given = json.loads(sys.argv[1])
     scratch, jobs, home, precious = (Path(given[name]) for name in ("scratch", "jobs", "home", "precious"))
-    scene = Scene(scratch, jobs, home, precious, given["victim"], given["listener"])
+    scene = Scene(scratch, jobs, home, precious, given["victim"], given["listener"], *given["objects"])
     os.setxattr(scene.precious, "user.mark", b"x")
-    enter([scene.scratch], [scene.jobs])
+    for layer in given["without"]:
+        setattr(*LAYERS[layer])
+    sandbox.enter([scene.scratch], [scene.jobs])
     print(json.dumps({name: _had_effect(function, scene) for name, function in ATTACKS.items()}))
+
+
+LAYERS = {
+    "Landlock": (landlock, "restrict", lambda writable, plain: None),
+    "seccomp": (seccomp, "restrict", lambda: None),
+    "capabilities": (sandbox, "_drop_capabilities", lambda libc: None),
+}
+
+
+def make_objects(name: str) -> tuple[int, int, int]:
+    """Make a segment of memory, a queue and semaphores that the kernel keeps, and a queue with a name."""
+    _syscall({"x86_64": 240, "aarch64": 180}, name.encode(), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600, None)
+    return (
+        _syscall({"x86_64": 29, "aarch64": 194}, 0, 4096, 0o1600),
+        _syscall({"x86_64": 68, "aarch64": 186}, 0, 0o1600),
+        _syscall({"x86_64": 64, "aarch64": 190}, 0, 1, 0o1600),
+    )
+
+
+def remove_objects(made: tuple[int, int, int], name: str) -> None:
+    """Remove what `make_objects` made, if it is still there."""
+    segment, queue, semaphores = made
+    _syscall({"x86_64": 31, "aarch64": 195}, segment, 0, None)
+    _syscall({"x86_64": 71, "aarch64": 187}, queue, 0, None)
+    _syscall({"x86_64": 66, "aarch64": 191}, semaphores, 0, 0, None)
+    _syscall({"x86_64": 241, "aarch64": 181}, name.encode())
 
 
 def _had_effect(function: Attack, scene: Scene) -> bool:

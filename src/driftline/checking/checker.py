@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
@@ -45,7 +46,7 @@ from driftline.core.case import Case, Deployed, Inputs
 from driftline.core.case_files import CaseFiles
 from driftline.core.errors import DamagedFile, InternalError, TooLarge
 from driftline.core.evidence import Evidence
-from driftline.core.execution import Execution, Failure, Outcome, Stage
+from driftline.core.execution import Execution, Failure, Outcome, Stage, known_stage
 from driftline.core.handover import handed, remove_folder
 from driftline.core.program import Program
 from driftline.core.target import Target
@@ -56,6 +57,7 @@ from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.new_memory import OTHER, USUAL
 from driftline.execute.pool import Pool, TaskReport, WorkerKind, WorkerStartError
 from driftline.execute.requests import EMPTY_CACHES, ENDED, RUN, EmptyCachesRequest, Ran, RunRequest
+from driftline.execute.task_report import DAMAGED, SPOILT
 from driftline.inputs.room import room_for_results
 from driftline.inputs.similar import similar_inputs
 from driftline.oracle.arithmetic import declared, effective, with_subnormals_as_zero
@@ -671,7 +673,11 @@ class Checker:
                 raise NoShadow(f"its run ended with {report.ending} ({report.detail})")
             if report.answer.found is None:
                 raise NoShadow(report.answer.problem)
-            answer = report.answer.found.require_handed().read()
+            room = room_for_results(case.options.memory_limit)
+            try:
+                answer = report.answer.found.require_handed().read(2 * room)
+            except (DamagedFile, TooLarge, OSError) as error:
+                raise NoShadow(f"its results cannot be read: {error}") from error
         if outputs is None:
             with self._keeping:
                 if len(self._uses) >= KEPT_USES:
@@ -725,13 +731,15 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
     base = Execution(
         str(target),
         Outcome.OK,
-        Stage(report.stage or Stage.COMPILE),
+        known_stage(report.stage),
         log=tail(report.log),
         durations={**durations, "total": report.seconds},
         peak_memory=report.peak_memory,
         converter=converter,
     )
     ran = report.answer
+    if ran is None and report.detail == DAMAGED:
+        return replace(base, outcome=Outcome.ERROR, problem=SPOILT, version=target.version or "")
     if ran is None:
         outcome = ENDED[report.ending]
         version = target.version or BACKENDS.get(target.backend).version()  # a worker that died cannot say
@@ -765,8 +773,15 @@ def _too_large(error: TooLarge) -> str:
 def _reference_sample(found: SampleFiles, ask: AskArithmetic, room: int) -> ReferenceSample:
     if found.native is None:
         return ReferenceSample(failure=found.failure)
+    try:
+        return _read_sample(found, found.native, ask, room)
+    except (DamagedFile, OSError) as error:
+        return ReferenceSample(failure=Failure("DamagedFile", f"the results of the reference cannot be read: {error}"))
+
+
+def _read_sample(found: SampleFiles, native: Path, ask: AskArithmetic, room: int) -> ReferenceSample:
     return ReferenceSample(
-        native=load_tensors(handed(found.native), most=room),
+        native=load_tensors(handed(native), most=room),
         exact=load_tensors(handed(found.exact), most=2 * room) if found.exact else None,
         spread=load_tensors(handed(found.spread), most=2 * room) if found.spread else {},
         refusal=found.refusal,

@@ -32,7 +32,7 @@ from driftline.core.text import first_line
 from driftline.execute.environments import list_environments
 from driftline.execute.pool import Pool, WorkerKind, WorkerStartError
 from driftline.execute.requests import PROBE, ProbeRequest
-from driftline.execute.sandbox import layers, shortcomings
+from driftline.execute.sandbox import in_force, shortcomings
 
 PROBE_TIMEOUT = 120.0
 _GPU = "cuda"
@@ -166,6 +166,6 @@ def describe_environment() -> dict[str, Any]:
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "cache": str(cache_home()),
         "sandbox": shortcomings(),
-        "sandbox_layers": layers(),
+        "sandbox_layers": in_force(),
         "other_versions": [environment.requirement for environment in list_environments()],
     }

@@ -8,7 +8,6 @@ batch go on in the next one.
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -33,16 +32,14 @@ from driftline.checking.checker import declared_arithmetic
 from driftline.checking.kinds import worker_for_framework, worker_for_target
 from driftline.checking.precision import runs_on_gpu
 from driftline.checking.refusals import plain_form, worth_asking
-from driftline.core.errors import InternalError
 from driftline.core.evidence import NOTHING, Evidence
-from driftline.core.execution import Failure, Outcome, Stage
-from driftline.core.handover import lines_of, make_folder, remove_folder
+from driftline.core.execution import Failure, Outcome, Stage, known_stage
+from driftline.core.handover import make_folder, records_of, remove_folder
 from driftline.core.sentences import ended
 from driftline.core.target import Target
 from driftline.core.task import Answer, Request, Task
 from driftline.core.tensors import Array, Arrays
 from driftline.core.verdict import Kind
-from driftline.core.wire import decode
 from driftline.execute.grouping import evenly, in_company
 from driftline.execute.pool import Pool, PoolInterrupted, TaskReport, WorkerKind
 from driftline.execute.requests import (
@@ -58,6 +55,7 @@ from driftline.execute.requests import (
 )
 from driftline.execute.shelf import Shelf, load_from
 from driftline.execute.slots import of_this_order
+from driftline.execute.task_report import DAMAGED, SPOILT
 
 _KINDS = {Outcome.ERROR: Kind.ERROR, Outcome.CRASH: Kind.CRASH, Outcome.TIMEOUT: Kind.TIMEOUT, Outcome.OOM: Kind.OOM}
 
@@ -287,7 +285,8 @@ class Screener(ABC, Generic[Asked]):
                 _take_casualty(report.stage, _ended_worker(report), unfinished, waiting, done, backend.together)
             waiting = {number: job for number, job in waiting.items() if number not in done}
             if report.answer is not None and waiting:
-                raise InternalError(f"{len(waiting)} of the programs were never run")
+                done |= dict.fromkeys(waiting, _NOT_RUN)
+                break
         return done
 
     def _judge(
@@ -379,6 +378,9 @@ def _to_judge(made: PreparedProgram, outputs: tuple[str, ...]) -> JudgeItem:
     return JudgeItem(made.program, made.tensors, made.native, made.grad, outputs, made.each)
 
 
+_NOT_RUN = Ran(Outcome.ERROR, Stage.RUN, problem="its process said that it was done, and left no result")
+
+
 def _refused(reason: str) -> Ran:
     return Ran(Outcome.REJECTED, Stage.COMPILE, failure=Failure("Unsupported", reason))
 
@@ -388,11 +390,7 @@ def _read_results(folder: Path) -> tuple[dict[int, Ran], dict[int, list[str]]]:
     results: dict[int, Ran] = {}
     unfinished: dict[int, list[str]] = {}
     path = folder / RESULTS
-    for text in lines_of(path):
-        try:
-            line = decode(ResultLine, json.loads(text))
-        except json.JSONDecodeError:  # the process died while it wrote this one
-            continue
+    for line in records_of(path, ResultLine):
         if line.ran:
             results[line.number] = line.ran
         else:
@@ -401,8 +399,9 @@ def _read_results(folder: Path) -> tuple[dict[int, Ran], dict[int, list[str]]]:
 
 
 def _ended_worker(report: TaskReport[Answer]) -> Ran:
-    stage = report.stage.partition(" ")[2]
-    known = Stage(stage) if stage in set(Stage) else Stage.COMPILE
+    known = known_stage(report.stage.partition(" ")[2])
+    if report.detail == DAMAGED:
+        return Ran(Outcome.ERROR, known, problem=SPOILT)
     return Ran(ENDED[report.ending], known, failure=Failure(report.detail, ""))
 
 
@@ -418,12 +417,12 @@ def _take_casualty(
     with them perhaps some of the next group, since the size of this one is not known."""
     number, _, entered = stage.partition(" ")
     if entered == TOGETHER:
-        first = waiting[int(number)]
+        first = waiting[int(number)] if number.isdecimal() and int(number) in waiting else next(iter(waiting.values()))
         group = [job for job in waiting.values() if job.company == first.company and job.number >= first.number]
         for job in group[:together]:
             waiting[job.number] = replace(job, company="")
         return
-    culprit = int(number) if number else next(iter(waiting))
+    culprit = int(number) if number.isdecimal() and int(number) in waiting else next(iter(waiting))
     done[culprit] = replace(ended, outputs=tuple(unfinished.get(culprit, ())))
 
 

@@ -28,6 +28,11 @@ class Stage(StrEnum):
     RUN = "RUN"
 
 
+def known_stage(text: str) -> Stage:
+    """Return the stage that a worker named, or, if there is no such stage, the one of compiling."""
+    return Stage(text) if text in set(Stage) else Stage.COMPILE
+
+
 @dataclass(frozen=True)
 class Failure:
     """What was raised, or how the process died, in words."""

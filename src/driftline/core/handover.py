@@ -12,18 +12,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from driftline.core.errors import DamagedFile
+from driftline.core.removal import remove_below
+from driftline.core.wire import DAMAGES, codec_of
 
+T = TypeVar("T")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _LINKS = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO)  # what opening a link, or a pipe that nobody reads, ends with
+
+MOST_TEXT = 256 << 20  # bytes of a text file that are read
 
 _shared: dict[str, int] = {}  # folders that workers may write to, with an open descriptor of each
 
@@ -71,12 +76,22 @@ def write_file(path: Path | str, pieces: list[bytes | memoryview]) -> None:
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a text file that a worker writes, or an empty list where there is no such file."""
+    """Return the lines of a text file that a worker writes, or an empty list where there is no such file. Of a file
+    that is larger than any of ours, the beginning is read."""
     try:
         with open_file(path) as file:
-            return file.read().decode(errors="replace").splitlines()
+            return file.read(MOST_TEXT).decode(errors="replace").splitlines()
     except FileNotFoundError:
         return []
+
+
+def records_of(path: Path, kind: type[T]) -> Iterator[T]:
+    """Yield the records that a worker wrote, each a line of JSON. A line that is no such record is skipped: the worker
+    died while it wrote the line, or did not write it as it should."""
+    codec = codec_of(kind)
+    for text in lines_of(path):
+        with contextlib.suppress(*DAMAGES):
+            yield codec.decode(json.loads(text))
 
 
 def make_folder(path: Path) -> None:
@@ -88,7 +103,7 @@ def make_folder(path: Path) -> None:
 def remove_folder(path: Path) -> None:
     """Remove a folder with all that it holds; neither the folder nor its parents are reached through a link."""
     with contextlib.suppress(DamagedFile, OSError), _parent_of(path) as (folder, name):
-        shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+        remove_below(folder, name)
 
 
 def remove_file(path: Path) -> None:

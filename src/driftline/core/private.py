@@ -11,12 +11,14 @@ import fcntl
 import os
 import secrets
 import stat
+import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from driftline.core.errors import DriftlineError
 
+_F_OFD_SETLK, _F_OFD_SETLKW = 37, 38  # of linux/fcntl.h
 PART = ".part-"  # how files begin that are not whole yet
 
 
@@ -63,6 +65,19 @@ def open_private(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
         os.close(fd)
         raise DriftlineError(f"{path} is a link to another file, and Driftline does not write there. Remove it.")
     return fd
+
+
+def lock(fd: int, *, wait: bool = False) -> None:
+    """Lock a file that is open for writing, until it is closed. Raises `BlockingIOError` if somebody else has the lock,
+    unless `wait`.
+
+    Workers cannot take locks of the first kind, on whatever file (`execute/seccomp.py`). The second kind is the one of
+    Driftline before; a worker can hold it, and is not waited for.
+    """
+    everything = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    fcntl.fcntl(fd, _F_OFD_SETLKW if wait else _F_OFD_SETLK, everything)
+    with contextlib.suppress(BlockingIOError) if wait else contextlib.nullcontext():
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextlib.contextmanager
@@ -118,7 +133,7 @@ def new_part(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
     while True:
         fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with contextlib.suppress(OSError):  # some file systems have no locks
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            lock(fd, wait=True)
         if os.fstat(fd).st_nlink:
             break
         os.close(fd)  # a sweep came between the two calls
@@ -136,7 +151,7 @@ def sweep_parts(parts: Iterable[Path]) -> None:
         with contextlib.suppress(OSError):
             fd = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(fd)
                 os.unlink(part)
             finally:
                 os.close(fd)

@@ -138,7 +138,7 @@ def load_tensors(path: Path | str, *, most: int | None = None) -> Arrays:
             raise DamagedFile(f"{path} is not a whole safetensors file: {error}.") from error
 
 
-def read_tensors(file: BinaryIO) -> Arrays:
+def read_tensors(file: BinaryIO, *, most: int | None = None) -> Arrays:
     """The same from where an open file stands. Nothing is allocated that the file does not hold."""
     begin = file.tell()
     room = file.seek(0, os.SEEK_END) - begin - 8
@@ -147,11 +147,15 @@ def read_tensors(file: BinaryIO) -> Arrays:
         (length,) = struct.unpack("<Q", file.read(8))
         if length > room:
             raise ValueError("its header is longer than the file")
+        if most is not None and length > most:
+            raise ValueError("its header is longer than any of ours")
         header = json.loads(file.read(length))
         metadata = header.pop("__metadata__", {})
         arrays: Arrays = {}
         end = 0
         for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"][0]):
+            if most is not None and sum(entry["data_offsets"][1:]) > most:
+                raise TooLarge(f"a set of tensors is larger than {in_bytes(most)}")
             array, end = _read_one(file, entry, end, room - length)
             if f"complex:{name}" in metadata:
                 # a view, not arithmetic: infinity times 1j is NaN

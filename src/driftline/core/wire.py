@@ -31,6 +31,9 @@ class WireError(InternalError):
     """A message does not have the type that was declared for it. A bug in Driftline, or an answer that was forged."""
 
 
+# What reading JSON and decoding it raises for text that somebody else wrote.
+DAMAGES = (WireError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
 _OWN_FORM: set[type] = set()
 
 

@@ -12,9 +12,10 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import Generic
 
-from driftline.core.wire import codec_of
+from driftline.core.wire import DAMAGES, codec_of
 from driftline.execute.messages import Link, Received, Sent
 
 _LENGTH = struct.Struct("<I")
@@ -28,11 +29,16 @@ class ChannelTimeout(Exception):
     """Nothing arrived in time. What did arrive in part is kept for the next call."""
 
 
+class ChannelDamaged(ChannelClosed):
+    """The other side sent something that is no message. The channel is of no use then."""
+
+
 class Channel(Generic[Sent, Received]):
     """One end of a socket pair."""
 
     def __init__(self, sock: socket.socket, link: Link[Sent, Received]) -> None:
         self._encode, self._decode = codec_of(link.sends).encode, codec_of(link.receives).decode
+        self._most = link.most
         self._socket = sock
         self._buffer = bytearray()
 
@@ -43,6 +49,8 @@ class Channel(Generic[Sent, Received]):
         """Send one message, with an open file descriptor beside it if given. Raises `ChannelTimeout` when the other
         side does not read it in time; the channel is of no use then."""
         data = json.dumps(self._encode(message)).encode()
+        if len(data) > self._most:
+            raise ValueError(f"a message of {len(data):,} bytes, and {self._most:,} may be sent")
         rest = memoryview(_LENGTH.pack(len(data)) + data)
         deadline = None if timeout is None else time.monotonic() + timeout
         fds = [] if fd is None else [fd]
@@ -64,27 +72,47 @@ class Channel(Generic[Sent, Received]):
             raise ChannelClosed(str(error)) from error
 
     def receive(self, timeout: float | None = None) -> Received:
-        return self.receive_with_fds(timeout)[0]
+        """Return the next message. Descriptors that come with a message are closed by the kernel. Raises
+        `ChannelDamaged` for anything that is no message."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (frame := self._take_frame()) is None:
+            self._fill(deadline, lambda: self._socket.recv(1 << 16))
+        return self._read(frame)
 
     def receive_with_fds(self, timeout: float | None = None) -> tuple[Received, list[int]]:
         """The next message, and the descriptors that arrived meanwhile, in order: they may belong to messages after it.
         A timeout of 0 takes only what is there."""
         deadline = None if timeout is None else time.monotonic() + timeout
         fds: list[int] = []
+
+        def take() -> bytes:
+            data, received, _, _ = socket.recv_fds(self._socket, 1 << 16, 4)
+            fds.extend(received)
+            return data
+
         while (frame := self._take_frame()) is None:
-            remaining = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            try:
-                self._socket.settimeout(remaining)
-                data, received, _, _ = socket.recv_fds(self._socket, 1 << 16, 4)
-            except (TimeoutError, BlockingIOError) as error:
-                raise ChannelTimeout from error
-            except OSError as error:
-                raise ChannelClosed(str(error)) from error
-            if not data:
-                raise ChannelClosed("end of stream")
-            fds += received
-            self._buffer += data
-        return self._decode(json.loads(frame)), fds
+            self._fill(deadline, take)
+        return self._read(frame), fds
+
+    def _fill(self, deadline: float | None, take: Callable[[], bytes]) -> None:
+        """Add to the buffer what the socket has, waiting until the deadline."""
+        remaining = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        try:
+            self._socket.settimeout(remaining)
+            data = take()
+        except (TimeoutError, BlockingIOError) as error:
+            raise ChannelTimeout from error
+        except OSError as error:
+            raise ChannelClosed(str(error)) from error
+        if not data:
+            raise ChannelClosed("end of stream")
+        self._buffer += data
+
+    def _read(self, frame: bytes) -> Received:
+        try:
+            return self._decode(json.loads(frame))
+        except DAMAGES as error:
+            raise ChannelDamaged(f"{type(error).__name__}: {error}"[:200]) from error
 
     @property
     def pending(self) -> bool:
@@ -93,6 +121,8 @@ class Channel(Generic[Sent, Received]):
 
     def _frame_length(self) -> int:
         (length,) = _LENGTH.unpack_from(self._buffer)
+        if length > self._most:
+            raise ChannelDamaged(f"a message of {length:,} bytes")
         return int(length)
 
     def _take_frame(self) -> bytes | None:

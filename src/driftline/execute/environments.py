@@ -11,7 +11,6 @@ the making from one that was left behind.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -25,7 +24,7 @@ from driftline.backends.packages import installing
 from driftline.core.announce import Announce
 from driftline.core.config import cache_home
 from driftline.core.errors import BackendUnavailable, DriftlineError
-from driftline.core.private import open_private, private_folder
+from driftline.core.private import lock, open_private, private_folder
 from driftline.core.text import did_you_mean
 from driftline.execute.installer import Installer, names
 from driftline.execute.releases import canonical
@@ -99,7 +98,7 @@ def add_environment(requirement: str, extras: Sequence[str] = (), report: Announ
     if existing:
         return existing
     _sweep()
-    with _locked(name, report) as lock:
+    with _locked(name, report) as held:
         existing = _reuse(package, version, extras)  # made by somebody else while we waited
         if existing:
             return existing
@@ -107,7 +106,7 @@ def add_environment(requirement: str, extras: Sequence[str] = (), report: Announ
         known = installing(package)
         wanted = (*extras, *(c for c in known.requirements(version) if not names([c]) & names(extras)))
         try:
-            installer = Installer(building, lock, report)
+            installer = Installer(building, held, report)
             installer.install([f"{package}=={version}", *(b for b in _BASICS if b not in names(wanted)), *wanted])
             installer.check_import(known.module or package.replace("-", "_"))
             environment = Environment(package, version, str(final), wanted, time.strftime("%Y-%m-%dT%H:%M:%S"))
@@ -163,16 +162,16 @@ def _reuse(package: str, version: str, extras: Sequence[str]) -> Environment | N
 @contextlib.contextmanager
 def _locked(name: str, report: Announce) -> Iterator[int]:
     """Hold the lock of one release. It is freed by the kernel when the last process that holds it ends, however."""
-    lock = _open_lock(name)
+    held = _open_lock(name)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(held)
         except BlockingIOError:
             report(f"another process is making {name}; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock
+            lock(held, wait=True)
+        yield held
     finally:
-        os.close(lock)
+        os.close(held)
 
 
 def _open_lock(name: str) -> int:
@@ -184,11 +183,11 @@ def _open_lock(name: str) -> int:
 def _sweep() -> None:
     """Delete what killed builders left: unfinished folders whose lock is free."""
     for folder in _home().glob(f"{_BUILDING}*"):
-        lock = _open_lock(folder.name.removeprefix(_BUILDING))
+        held = _open_lock(folder.name.removeprefix(_BUILDING))
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(held)
             shutil.rmtree(folder, ignore_errors=True)
         except BlockingIOError:
             pass
         finally:
-            os.close(lock)
+            os.close(held)

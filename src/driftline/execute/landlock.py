@@ -47,7 +47,8 @@ def restrict(writable: Iterable[Path | str], plain: Iterable[Path | str]) -> Non
     """Give up writing anywhere else, for this process and all that it starts.
 
     Below `writable` everything may be made but device nodes. Below `plain` only files and folders may be made: no
-    links, pipes or sockets, and nothing is moved there from another folder.
+    links, pipes or sockets, and nothing is moved there from another folder. Nothing is done on a kernel without
+    Landlock. Raises `OSError` where a kernel that has it refuses.
     """
     version = abi()
     if version < 1:
@@ -57,12 +58,13 @@ def restrict(writable: Iterable[Path | str], plain: Iterable[Path | str]) -> Non
     attributes = struct.pack("=QQQ", handled, 0, scopes)[: 24 if scopes else 16 if version >= 4 else 8]
     ruleset = _libc().syscall(_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
     if ruleset < 0:
-        return
+        raise OSError(ctypes.get_errno(), "the kernel made no Landlock ruleset")
     try:
         for folders, rights in ((writable, _PLAIN | _SPECIAL), (plain, _PLAIN)):
             for folder in folders:
                 _allow(ruleset, str(folder), rights & handled)
-        _libc().syscall(_RESTRICT, ruleset, 0)
+        if _libc().syscall(_RESTRICT, ruleset, 0) != 0:
+            raise OSError(ctypes.get_errno(), "the kernel refused the Landlock ruleset")
     finally:
         os.close(ruleset)
 

@@ -129,6 +129,7 @@ class Link(Generic[Sent, Received]):
 
     sends: Any
     receives: Any
+    most: int = 64 << 20  # bytes of a message, in both directions: tensors lie in files
 
 
 ToNursery = Warm | Fork | Serve | Kill

@@ -19,14 +19,14 @@ from driftline.core.announce import Announce
 from driftline.core.task import Answer, Request, Task
 from driftline.core.text import last_words
 from driftline.core.vouched import vouched
-from driftline.core.wire import Json, decode, encode
+from driftline.core.wire import DAMAGES, Json, decode, encode
 from driftline.execute import limits
 from driftline.execute.channel import ChannelClosed, ChannelTimeout
 from driftline.execute.messages import Ending, Job
 from driftline.execute.nursery_handle import Keeper, NurseryHandle
 from driftline.execute.requests import FIT, FitAnswer, FitRequest
 from driftline.execute.slots import Slots
-from driftline.execute.task_report import Lost, PoolExpired, PoolInterrupted, TaskReport
+from driftline.execute.task_report import DAMAGED, Lost, PoolExpired, PoolInterrupted, TaskReport
 from driftline.execute.worker_handle import WorkerHandle
 from driftline.execute.worker_kind import Killed, WorkerKind, WorkerStartError, killed_each_time
 from driftline.execute.workspace import Workspace
@@ -343,4 +343,7 @@ class HeldWorker:
 
 
 def _read_answer(task: Task[Any, Answer], report: TaskReport[Json]) -> TaskReport[Answer]:
-    return replace(report, answer=decode(task.answer, report.answer))
+    try:
+        return replace(report, answer=decode(task.answer, report.answer))
+    except DAMAGES:  # nobody but the worker can have written it
+        return replace(report, ending=Ending.DIED, detail=DAMAGED, answer=None)

@@ -14,6 +14,9 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -34,7 +37,8 @@ def wanted() -> bool:
 
 
 def enter(writable: Iterable[Path | str], plain: Iterable[Path | str] = ()) -> None:
-    """Give up all rights that a worker does not need; a layer that the kernel lacks is skipped.
+    """Give up all rights that a worker does not need; a layer that the kernel lacks is skipped. Raises `OSError` where
+    the kernel has a layer and refuses it: then nothing of a stranger may run.
 
     Below `writable` the worker may make anything but device nodes. Below `plain`, where the parent process reads and
     writes too, it makes plain files and folders only, so that the parent can never follow a link of the worker's.
@@ -42,7 +46,8 @@ def enter(writable: Iterable[Path | str], plain: Iterable[Path | str] = ()) -> N
     if not wanted():
         return
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the kernel keeps the right to gain privileges")
     more = [place for place in os.environ.get(MORE, "").split(":") if place]
     landlock.restrict([*writable, *more, *_DEVICES, *_gpus()], plain)
     _drop_capabilities(libc)
@@ -76,6 +81,48 @@ def shortcomings() -> list[str]:
     return told
 
 
+_TRY = """
+import os, socket, sys
+sys.path.insert(0, sys.argv[1])
+from driftline.execute.sandbox import enter
+enter([])
+got = []
+try:
+    os.mkdir(sys.argv[2])
+except OSError:
+    got.append("Landlock")
+try:
+    socket.socket()
+except OSError:
+    got.append("seccomp")
+if "CapEff:\t0000000000000000" in open("/proc/self/status").read():
+    got.append("capabilities")
+print("got", *got)
+"""
+
+
+def got() -> list[str]:
+    """Return the layers that are in force in a process that entered the sandbox: it tries what each layer forbids."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-I", "-S", "-c", _TRY, str(Path(__file__).parents[2]), f"{folder}/made"]
+        environment = {**os.environ, MORE: ""}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    last = done.stdout.split()
+    return last[1:] if last[:1] == ["got"] else []
+
+
+def in_force() -> dict[str, str]:
+    """As `layers`, but a layer that the kernel offers and a process did not get is said to be missing."""
+    told = layers()
+    if not wanted():
+        return told
+    found = got()
+    return {
+        name: what if name in found or what == "missing" else f"missing, though the kernel offers {name}"
+        for name, what in told.items()
+    }
+
+
 def missing() -> str:
     """Return why programs cannot be kept in a sandbox on this kernel, or an empty string."""
     return "this kernel has no Landlock" if landlock.abi() < 1 else ""
@@ -91,4 +138,5 @@ def _drop_capabilities(libc: ctypes.CDLL) -> None:
     for capability in range(_CAPABILITIES):
         libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     head = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION, 0))
-    libc.capset(head, ctypes.create_string_buffer(24))
+    if libc.capset(head, ctypes.create_string_buffer(24)) != 0:
+        raise OSError(ctypes.get_errno(), "the kernel refused to drop capabilities")

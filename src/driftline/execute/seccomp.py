@@ -20,7 +20,15 @@ _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000  # the first number of x86-64's second set of system calls
 _NEW_USER_NAMESPACE = 0x10000000
 _UNIX, _STREAM, _SEQPACKET = 1, 1, 5
-_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # ioctl requests that type into a terminal
+# Requests of ioctl that type into a terminal, change flags, attributes and versions of files, freeze file systems, and
+# name a process that gets signals: TIOCSTI, TIOCLINUX, FS_IOC_SETFLAGS (two), FS_IOC_FSSETXATTR, FS_IOC_SETVERSION
+# (two), FS_IOC_ENABLE_VERITY, FIFREEZE, FITHAW, FIOSETOWN, SIOCSPGRP.
+_REQUESTS = (
+    0x5412, 0x541C, 0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40047602, 0x40806685, 0xC0045877, 0xC0045878,
+    0x8901, 0x8902,
+)  # fmt: skip
+_LOCKING = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
+_OWNING = (8, 15, 1024)  # F_SETOWN, F_SETOWN_EX, F_SETLEASE
 
 # machine -> (audit number, column in the tables below)
 _MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
@@ -40,8 +48,11 @@ DENIED = {
     "file_setattr": (469, 469), "open_by_handle_at": (304, 265),
     # other processes
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438),
-    # objects of the kernel that outlive the process
-    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
+    "process_madvise": (440, 440), "process_mrelease": (448, 448), "migrate_pages": (256, 238), "kcmp": (312, 272),
+    # objects of the kernel that outlive the process, and those of others
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
+    "semtimedop": (220, 192), "semctl": (66, 191), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
+    "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     # namespaces and mounts
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
@@ -59,7 +70,9 @@ DENIED = {
 UNKNOWN = {"clone3": (435, 435), "io_uring_setup": (425, 425)}
 READ = {
     "socket": (41, 198), "socketpair": (53, 199), "prlimit64": (302, 261), "clone": (56, 220), "ioctl": (16, 29),
-    "kill": (62, 129), "utimensat": (280, 88),
+    "kill": (62, 129), "utimensat": (280, 88), "fcntl": (72, 25), "move_pages": (279, 239),
+    "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
 }  # fmt: skip
 
 Instruction = tuple[int, int, int, int]  # code, lines to skip if it holds, lines to skip if not, number
@@ -71,7 +84,8 @@ def available() -> bool:
 
 
 def restrict() -> None:
-    """Install the filter in this process, for good; nothing is done on machines that the tables do not know."""
+    """Install the filter in this process, for good; nothing is done on machines that the tables do not know, or on a
+    kernel without filters. Raises `OSError` where a kernel that has them refuses."""
     if platform.machine() not in _MACHINES:
         return
     program = _filter(*_MACHINES[platform.machine()])
@@ -79,8 +93,10 @@ def restrict() -> None:
     head = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(code)))
     libc = ctypes.CDLL(None, use_errno=True)
     call = {"x86_64": 317, "aarch64": 277}[platform.machine()]
-    if libc.syscall(call, 1, _TSYNC, head) != 0:
-        libc.prctl(_PR_SET_SECCOMP, 2, head, 0, 0)
+    if libc.syscall(call, 1, _TSYNC, head) == 0 or libc.prctl(_PR_SET_SECCOMP, 2, head, 0, 0) == 0:
+        return
+    if available():
+        raise OSError(ctypes.get_errno(), "the kernel refused the seccomp filter")
 
 
 def _filter(machine: int, column: int) -> list[Instruction]:
@@ -109,7 +125,17 @@ def _bodies(pid: int) -> dict[str, list[Instruction]]:
     """Return the instructions for calls whose arguments decide."""
     allow: Instruction = (_GIVE, 0, 0, _ALLOW)
     first, second = (_LOAD, 0, 0, _ARGUMENTS), (_LOAD, 0, 0, _ARGUMENTS + 8)
+    # Threads are named by numbers that the filter does not know: for any but the caller, the call does nothing.
+    own_first: list[Instruction] = [first, (_EQUAL, 2, 0, 0), (_EQUAL, 1, 0, pid), _answer(0), allow]
+    own_second: list[Instruction] = [second, *own_first[1:]]
     return {
+        "sched_setaffinity": own_first, "sched_setscheduler": own_first, "sched_setparam": own_first,
+        "sched_setattr": own_first, "move_pages": [*own_first[:3], _answer(EPERM), allow],
+        # The first argument says what the second is: a process, a group, or all processes of a user.
+        "setpriority": [first, (_EQUAL, 1, 0, 0), _answer(0), *own_second],
+        "ioprio_set": [first, (_EQUAL, 1, 0, 1), _answer(0), *own_second],
+        # A lock that SQLite takes would keep others from a store. Compilers use `flock`, which SQLite does not know.
+        "fcntl": [second, *_if_among(_LOCKING, _answer(0)), *_if_among(_OWNING, _answer(EPERM)), allow],
         "socket": [_answer(EACCES)],
         # Datagrams name their receiver in memory, which a filter cannot read.
         "socketpair": [
@@ -118,7 +144,7 @@ def _bodies(pid: int) -> dict[str, list[Instruction]]:
         ],
         "prlimit64": [first, (_EQUAL, 2, 0, 0), (_EQUAL, 1, 0, pid), _answer(EPERM), allow],
         "clone": [first, (_MASK, 0, 0, _NEW_USER_NAMESPACE), (_EQUAL, 1, 0, 0), _answer(EPERM), allow],
-        "ioctl": [second, (_EQUAL, 1, 0, _TIOCSTI), (_EQUAL, 0, 1, _TIOCLINUX), _answer(EPERM), allow],
+        "ioctl": [second, *_if_among(_REQUESTS, _answer(EPERM)), allow],
         "kill": [first, (_EQUAL, 0, 1, 0xFFFFFFFF), _answer(EPERM), allow],  # -1: all processes of the user
         # Setting the time of a path to now often means "make the file if it is not there": then the caller must go on.
         "utimensat": [
@@ -127,6 +153,11 @@ def _bodies(pid: int) -> dict[str, list[Instruction]]:
             _answer(0), _answer(ENOENT),
         ],
     }  # fmt: skip
+
+
+def _if_among(numbers: tuple[int, ...], answer: Instruction) -> list[Instruction]:
+    """Give an answer if what was loaded is one of the numbers."""
+    return [line for number in numbers for line in ((_EQUAL, 0, 1, number), answer)]
 
 
 def _answer(error: int) -> Instruction:

@@ -13,6 +13,8 @@ import numpy as np
 from driftline.core.handover import open_file
 from driftline.core.tensors import Arrays, packed, read_tensors, save_tensors
 
+MOST = 8 << 30  # bytes of one set of tensors; what a worker may use by default
+
 
 class Shelf:
     """A file that sets of tensors are added to. What has been put there is there, should the process be killed."""
@@ -41,7 +43,7 @@ def load_from(place: str) -> Arrays:
     path, _, position = place.rpartition("#")
     with open_file(path if position.isdigit() else place) as file:
         file.seek(int(position) if position.isdigit() else 0)
-        return read_tensors(file)
+        return read_tensors(file, most=MOST)
 
 
 def save_samples(path: Path, samples: Sequence[Arrays]) -> None:

@@ -17,6 +17,10 @@ class PoolExpired(PoolInterrupted):
     """The job was ended, or never begun, because the time of the pool is over: see `Pool.deadline`."""
 
 
+DAMAGED = "wrote a damaged answer"  # the detail of a task whose process sent what is no answer
+SPOILT = f"its process {DAMAGED}, which a program can cause: this says nothing about the compiler"
+
+
 class Lost(Exception):
     """The worker or its nursery was killed by somebody else: nothing of the job has run, or nothing that counts."""
 

@@ -216,7 +216,11 @@ def serve(channel: Channel[FromWorker, Job], log: str) -> int:
     memory = _open_peak_memory()
     _use_own_folder(temporary_folder(Path(log)))
     move_caches(compiler_caches_of(Path(log)))
-    sandbox.enter(writable_by_workers(Path(log)), [shared_with_parent(Path(log))])
+    try:
+        sandbox.enter(writable_by_workers(Path(log)), [shared_with_parent(Path(log))])
+    except OSError:
+        os.write(log_fd, traceback.format_exc().encode())
+        return 1
     context = _Context(channel)
     try:
         while True:

@@ -17,7 +17,7 @@ from driftline.core.handover import open_file, remove_file, remove_folder
 from driftline.core.text import tail
 from driftline.core.wire import Json
 from driftline.execute import limits
-from driftline.execute.channel import Channel, ChannelClosed, ChannelTimeout
+from driftline.execute.channel import Channel, ChannelClosed, ChannelDamaged, ChannelTimeout
 from driftline.execute.messages import (
     Answered,
     Ending,
@@ -30,7 +30,7 @@ from driftline.execute.messages import (
     Started,
 )
 from driftline.execute.processes import describe_exit, tree_usage
-from driftline.execute.task_report import Lost, PoolExpired, PoolInterrupted, TaskReport
+from driftline.execute.task_report import DAMAGED, Lost, PoolExpired, PoolInterrupted, TaskReport
 from driftline.execute.workspace import temporary_folder
 
 if TYPE_CHECKING:
@@ -97,17 +97,18 @@ class WorkerHandle:
                     case _Expired():
                         raise PoolExpired("the time is over")  # the caller ends the process
                     case _Stopped(ending, detail):
-                        self._nursery.end_worker(self._number)
-                        if self._nursery.exit_of(self._number, limits.END_TIMEOUT) is None:
-                            self._nursery.condemn()
+                        self._end()
                         return self._report(ending, started, stage, detail, peak)
                     case Answered(answer, used):
-                        return self._report(Ending.DONE, started, stage, "", max(peak, used), answer)
+                        return self._report(Ending.DONE, started, stage, "", _larger(peak, used), answer)
                     case OutOfMemory(used):
-                        return self._report(Ending.MEMORY, started, stage, "MemoryError", max(peak, used))
+                        return self._report(Ending.MEMORY, started, stage, "MemoryError", _larger(peak, used))
                     case Mistaken(error, traceback):
                         refuse_full(self._log.parent, f"{error}\n{traceback}")
                         raise InternalError(f"{error}\n{traceback}")
+        except ChannelDamaged:
+            self._end()
+            return self._report(Ending.DIED, started, stage, DAMAGED, peak)
         except (ChannelClosed, ChannelTimeout):
             pass
         if self.interrupted:
@@ -119,6 +120,12 @@ class WorkerHandle:
         detail = describe_exit(exited.status) if exited else "lost its connection"
         peak = max(peak, exited.peak_memory if exited else 0)
         return self._report(Ending.DIED, started, stage, detail, peak)
+
+    def _end(self) -> None:
+        """Kill the process; the nursery of one that does not end is replaced."""
+        self._nursery.end_worker(self._number)
+        if self._nursery.exit_of(self._number, limits.END_TIMEOUT) is None:
+            self._nursery.condemn()
 
     def _messages(self, timeout: float, memory_limit: int, end: Callable[[], float]) -> Iterator[_News]:
         """Messages of the worker, and between them readings of its memory, until the time or the memory is up. A task
@@ -196,6 +203,11 @@ class WorkerHandle:
     def forget(self) -> None:
         self._channel.close()
         self._nursery.forget(self._number)
+
+
+def _larger(peak: int, said: int) -> int:
+    """The larger of two peaks of memory, of which the worker said one."""
+    return max(peak, said) if 0 <= said < 1 << 62 else peak
 
 
 def end_of_log(log: Path) -> str:

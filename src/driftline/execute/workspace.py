@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import itertools
 import os
 import secrets
-import shutil
+import sys
 from pathlib import Path
 
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError
 from driftline.core.handover import make_folder, share, unshare
-from driftline.core.private import open_private, private_folder
+from driftline.core.private import lock, open_private, private_folder
+from driftline.core.removal import remove_tree
 
 _LOCK = ".lock"
 _JOBS = "jobs"
@@ -56,7 +56,7 @@ class Workspace:
 
     def job_folder(self) -> Path:
         """A fresh folder for the files of one job."""
-        folder = self._jobs / str(next(self._counter))
+        folder = self._jobs / secrets.token_hex(8)  # workers could make folders with names that they can guess
         make_folder(folder)
         return folder
 
@@ -66,7 +66,7 @@ class Workspace:
         return self.root / "nursery"
 
     def log_path(self) -> Path:
-        return self.root / "logs" / f"{next(self._counter)}.log"
+        return self.root / "logs" / f"{next(self._counter)}-{secrets.token_hex(4)}.log"
 
     def close(self) -> None:
         if os.getpid() == self._owner and self._lock is not None:  # a fork must not remove its parent's files
@@ -107,7 +107,7 @@ def _acquire(path: Path, *, create: bool) -> int | None:
             raise
         return None  # a link: not a lock of ours
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(fd, wait=create)
         if os.fstat(fd).st_ino == path.lstat().st_ino:
             return fd
     except (BlockingIOError, FileNotFoundError):
@@ -117,16 +117,21 @@ def _acquire(path: Path, *, create: bool) -> int | None:
     return _acquire(path, create=True) if create else None
 
 
-def _remove(folder: Path, lock: int) -> None:
-    """The folder first: while it exists, its lock must too."""
-    shutil.rmtree(folder, ignore_errors=True)
+def _remove(folder: Path, held: int) -> None:
+    """Remove the folder, and then its lock: while the folder exists, its lock must too. A folder that cannot be removed
+    is renamed, and stays: it ends no run, and no later run tries again."""
+    if not remove_tree(folder):
+        aside = folder.with_name(f"left-{folder.name}")
+        with contextlib.suppress(OSError):
+            os.rename(folder, aside)
+        print(f"driftline: {aside} could not be removed, and may be removed by hand.", file=sys.stderr)
     with contextlib.suppress(OSError):
         os.unlink(folder.with_name(folder.name + _LOCK))
-    os.close(lock)
+    os.close(held)
 
 
 def _sweep(scratch: Path) -> None:
     for path in scratch.glob(f"run-*{_LOCK}"):
-        lock = _acquire(path, create=False)
-        if lock is not None:
-            _remove(path.with_name(path.name.removesuffix(_LOCK)), lock)
+        held = _acquire(path, create=False)
+        if held is not None:
+            _remove(path.with_name(path.name.removesuffix(_LOCK)), held)

@@ -10,6 +10,7 @@ from typing import Any
 
 from driftline.checking.kinds import worker_for_framework
 from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.handover import open_file, remove_folder
 from driftline.core.output_place import make_folder
 from driftline.core.private import write_private
 from driftline.core.text import last_words, parse_json, to_json
@@ -90,8 +91,9 @@ def _write_some(pool: Pool, folder: Path, compositions: Sequence[Composition]) -
         if problem:
             raise InternalError(f"{model.name} could not be written: {problem}")
     for path in scratch.iterdir():
-        shutil.copyfile(path, folder / path.name)
-    shutil.rmtree(scratch, ignore_errors=True)
+        with open_file(path) as given, open(folder / path.name, "wb") as made:
+            shutil.copyfileobj(given, made)
+    remove_folder(scratch)
 
 
 def _described(one: Composition) -> dict[str, Any]:

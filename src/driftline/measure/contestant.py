@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from driftline.core.case_files import CaseFiles
-from driftline.core.execution import Failure, Stage
+from driftline.core.execution import Failure, known_stage
+from driftline.core.handover import remove_folder
 from driftline.execute.pool import HeldWorker, Pool, WorkerKind
 from driftline.execute.requests import ENDED
 from driftline.measure.requests import KEEP, TIME, KeepRequest, Kept, TimeRequest
@@ -76,11 +76,11 @@ def contestant(
             kept = report.answer
             if kept is None:
                 failure = Failure(str(report.ending), report.detail)
-                kept = Kept(ENDED[report.ending], Stage(report.stage or Stage.COMPILE), failure=failure)
+                kept = Kept(ENDED[report.ending], known_stage(report.stage), failure=failure)
             peak = max(report.peak_memory - kept.empty_memory, 0) if kept.empty_memory else 0
             made = Contestant(kept, kept.device_memory or peak, 0, worker, timeout)
             if made.usable:
                 made.warm_up()
             yield made
     finally:
-        shutil.rmtree(case.folder, ignore_errors=True)
+        remove_folder(case.folder)

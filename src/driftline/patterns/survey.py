@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from driftline.checking.batch_requests import PreparedProgram
-from driftline.core.handover import lines_of
+from driftline.core.handover import records_of
 from driftline.core.program import Program
 from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
-from driftline.core.wire import decode, encode
+from driftline.core.wire import encode
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.execute.requests import RESULTS
 from driftline.execute.shelf import load_samples
@@ -201,10 +201,6 @@ def survey(
 
 def _read(path: Path) -> dict[int, SurveySeen]:
     found = {}
-    for text in lines_of(path):
-        try:
-            line = decode(SeenLine, json.loads(text))
-        except json.JSONDecodeError:  # the process died while it wrote this one
-            continue
+    for line in records_of(path, SeenLine):
         found[line.number] = line.seen
     return found

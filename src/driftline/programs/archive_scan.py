@@ -3,8 +3,8 @@
 An archive is a ZIP file with the graph as JSON and tensors as bytes, and it may hold pickles: example inputs, constants
 and custom objects. `torch.export.load` unpickles them, which calls whatever they name. Here every name that is not one
 of those that tensors need is reported (`pickle_scan.py`), and an archive that torch may read in another way than we do
-is refused (`plain_zip.py`). So are names in the graph that are no names in Python: torch writes them into code and runs
-it. A part is looked into whatever its name says it is, unless torch never unpickles it.
+is refused (`plain_zip.py`). So are texts in the graph that torch would evaluate (`archive_graph.py`). A part is looked
+into whatever its name says it is, unless torch never unpickles it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from driftline.core.errors import DriftlineError
-from driftline.core.quoting import is_identifier, one_line
+from driftline.core.quoting import one_line
 from driftline.core.vouched import vouch
+from driftline.programs.archive_graph import suspects_in_graph
 from driftline.programs.pickle_scan import UnreadablePickle, names_in
 from driftline.programs.plain_zip import require_plain_zip
 from driftline.programs.torchscript_file import ORIGINAL, decoded
@@ -122,7 +122,7 @@ def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
             if not _is_json(data):  # older archives have pickles under such names
                 yield from _in_part(data, deep)
             elif "/models/" in f"/{name}" or name.startswith("serialized_"):
-                yield from _in_graph(data)
+                yield from suspects_in_graph(data)
             continue
         if re.fullmatch(r"[^/]*/extra/.*", name):
             continue  # text that torch hands out, and never unpickles
@@ -210,33 +210,3 @@ def _in_pickle(data: bytes, allowed: Callable[[str], bool]) -> Iterator[str]:
 def _is_json(data: bytes) -> bool:
     """True for a JSON object or list, which no unpickler takes for a pickle: it begins with no instruction."""
     return data.lstrip()[:1] in (b"{", b"[")
-
-
-def _in_graph(data: bytes) -> Iterator[str]:
-    """Names of values and operators that are more than names."""
-    try:
-        pending = [json.loads(data)]
-    except (ValueError, RecursionError):
-        return  # torch refuses it
-    while pending:
-        value = pending.pop()
-        if isinstance(value, list):
-            pending += value
-        elif isinstance(value, dict):
-            for key, item in value.items():
-                if key in ("as_tensor", "as_sym_int", "as_sym_bool", "as_sym_float") and isinstance(item, dict):
-                    yield from _unless_name(item.get("name") or item.get("as_name"))
-                elif key == "target" and isinstance(item, str):
-                    if not re.fullmatch(r"[\w.:\[\]<>-]*", item, re.ASCII):
-                        yield f"the operator {item!r}"
-                    continue
-                elif key == "nodes" and isinstance(item, list):
-                    for node in item:
-                        yield from _unless_name(node.get("name") if isinstance(node, dict) else None)
-                if key != "metadata":
-                    pending.append(item)
-
-
-def _unless_name(name: Any) -> Iterator[str]:
-    if isinstance(name, str) and name and not is_identifier(name):
-        yield f"the name {name!r}"

@@ -5,6 +5,7 @@ Runs in a worker: a user's file may raise, hang or crash.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import importlib
@@ -93,10 +94,11 @@ def imported_siblings(bundle: SourceBundle, origin: str) -> dict[str, str]:
         file = getattr(module, "__file__", None)
         if not file or not file.endswith(".py") or module.__name__.startswith("driftline"):
             continue
-        path = Path(file).resolve()
         # torch gives some modules a made-up file name, which seems to lie in the current folder
-        if path.is_file() and path.is_relative_to(base) and "site-packages" not in path.parts:
-            found[path.relative_to(base).as_posix()] = path.read_text()
+        with contextlib.suppress(OSError):  # which may be too deep for a name
+            path = Path(file).resolve()
+            if path.is_file() and path.is_relative_to(base) and "site-packages" not in path.parts:
+                found[path.relative_to(base).as_posix()] = path.read_text()
     found.pop(bundle.entry_file, None)
     return found
 

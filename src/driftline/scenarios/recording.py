@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.core.handover import open_file
+from driftline.core.errors import DamagedFile
+from driftline.core.handover import MOST_TEXT, open_file
 from driftline.core.tensors import Array, numpy_dtype
 from driftline.core.wire import decode, encode
 
@@ -96,6 +98,8 @@ class ScriptRecording:
         kind = numpy_dtype(tensor.dtype)
         count = int(np.prod(tensor.shape, dtype=np.int64))
         with open_file(self.folder / CONTENTS) as file:
+            if count < 0 or tensor.at < 0 or tensor.at + count * kind.itemsize > os.fstat(file.fileno()).st_size:
+                raise DamagedFile("a tensor of the recording is not in its file")
             file.seek(tensor.at)
             data = file.read(count * kind.itemsize)
         return np.frombuffer(data, dtype=kind).reshape(tensor.shape)
@@ -122,7 +126,7 @@ def read_recording(folder: Path, printed: str = "") -> ScriptRecording:
     """The recording in a folder. A last line that a killed process left unfinished is dropped."""
     try:
         with open_file(folder / EVENTS) as file:
-            lines = file.read().decode().splitlines(keepends=True)
+            lines = file.read(MOST_TEXT).decode().splitlines(keepends=True)
     except FileNotFoundError:
         lines = []
     events = tuple(decode(ScriptEvent, json.loads(line)) for line in lines if line.endswith("\n"))

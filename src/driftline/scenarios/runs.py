@@ -11,7 +11,7 @@ from driftline.core.errors import DamagedFile
 from driftline.core.handover import handed
 from driftline.core.target import Target
 from driftline.core.text import last_words
-from driftline.core.wire import WireError
+from driftline.core.wire import DAMAGES
 from driftline.execute.messages import Ending
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.scenarios.recording import ScriptRecording, read_recording
@@ -117,5 +117,5 @@ def worker_for_script(script: UserScript, target: Target | None) -> WorkerKind:
 def _read(folder: Path, printed: str) -> ScriptRecording:
     try:
         return read_recording(folder, printed)
-    except (WireError, ValueError) as error:
+    except DAMAGES as error:
         raise DamagedFile(f"The recording of the script cannot be read: {error}") from error

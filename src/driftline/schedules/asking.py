@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +9,12 @@ from pathlib import Path
 from driftline.backends import BACKENDS
 from driftline.checking.kinds import worker_for_target
 from driftline.core.execution import Failure, Stage
-from driftline.core.handover import lines_of
+from driftline.core.handover import records_of
 from driftline.core.sentences import ended
 from driftline.core.target import Target
 from driftline.core.task import Request, Task
 from driftline.core.text import tail
 from driftline.core.verdict import Kind
-from driftline.core.wire import decode
 from driftline.execute.messages import Ending
 from driftline.execute.pool import Pool, TaskReport, WorkerKind
 from driftline.execute.requests import RESULTS
@@ -160,11 +158,7 @@ def read_journal(path: Path) -> tuple[dict[int, Performed], tuple[int, Trace, st
     """What came to its end, and the one that did not: its number, the trace so far, and its stage."""
     done: dict[int, Performed] = {}
     current: tuple[int, Trace, str] | None = None
-    for text in lines_of(path):
-        try:
-            line = decode(JournalLine, json.loads(text))
-        except json.JSONDecodeError:  # the process ended while it wrote this one
-            continue
+    for line in records_of(path, JournalLine):
         if line.done:
             done[line.number] = line.done
             current = None

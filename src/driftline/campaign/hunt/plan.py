@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -17,7 +16,7 @@ from driftline.campaign.hunt.reducing import not_reduced
 from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import approved
-from driftline.core.private import open_private
+from driftline.core.private import lock, open_private
 from driftline.core.target import Target
 from driftline.core.wire import decode, encode
 from driftline.llm.allowance import Allowance
@@ -181,7 +180,7 @@ def locked(store: Store, hunt: Hunt) -> Iterator[None]:
     file = open_private(path)
     try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file)
         except OSError as error:
             raise DriftlineError(
                 f"The hunt {hunt.id} in {store.path} is being run by another process; wait for it, or start a new hunt."

@@ -67,17 +67,18 @@ class ShadowFiles:
                 handed(value)
         return self
 
-    def read(self) -> ShadowAnswer:
+    def read(self, most: int | None = None) -> ShadowAnswer:
+        """Read the arrays. Raises `TooLarge` for a file of more than `most` bytes."""
         return ShadowAnswer(
-            reference=load_tensors(self.reference),
-            samples=load_tensors(self.samples),
-            low=load_tensors(self.low),
-            high=load_tensors(self.high),
+            reference=load_tensors(self.reference, most=most),
+            samples=load_tensors(self.samples, most=most),
+            low=load_tensors(self.low, most=most),
+            high=load_tensors(self.high, most=most),
             choices=self.choices,
             choosing=self.choosing,
-            open=load_tensors(self.open),
-            readings=load_tensors(self.readings),
-            bound=load_tensors(self.bound),
+            open=load_tensors(self.open, most=most),
+            readings=load_tensors(self.readings, most=most),
+            bound=load_tensors(self.bound, most=most),
             clauses=self.clauses,
             unruled=self.unruled,
             uses=self.uses,

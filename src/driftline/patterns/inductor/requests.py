@@ -16,7 +16,7 @@ from typing import TextIO, cast
 from driftline.core.handover import lines_of
 from driftline.core.rule import Reach, Rule
 from driftline.core.task import Task
-from driftline.core.wire import codec_of
+from driftline.core.wire import DAMAGES, codec_of
 from driftline.llm.rules import RuleText
 
 _TASKS = "driftline.patterns.inductor.tasks"
@@ -210,7 +210,7 @@ def read_lines(path: Path) -> list[Line]:
     for text in lines_of(path):
         try:
             found.append(cast(Line, codec_of(Line).decode(json.loads(text))))
-        except ValueError:
+        except DAMAGES:
             break
     return found
 

@@ -1,8 +1,10 @@
 """Running a script as a stranger would: a fresh process, an empty folder, none of our environment variables. Like a
-worker it has no network and may write to its folder and its cache only; but where uv has to install what it needs."""
+worker it has no network and may write to its own folder only, which is removed with all that the script started. Where
+it needs an environment, uv makes that before, and runs nothing of the script."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -10,29 +12,30 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from driftline.core.config import cache_home
-from driftline.core.private import private_folder
+from driftline.core.errors import DriftlineError
+from driftline.core.removal import remove_tree
 from driftline.core.secrets import without_keys
 from driftline.core.text import first_line
-from driftline.execute.sandbox import enter
+from driftline.execute.confined import MEMORY, Allowed, run_confined
 
 LIMIT = 300.0  # seconds
 NO_FILES: Mapping[str, bytes] = {}
+_PINNED = re.compile(r'# dependencies = \[("[\w.-]+==[\w.!+*-]+"(, )?)*\]', re.ASCII)
 
 
 @dataclass(frozen=True)
 class CleanRun:
     """How a script ended."""
 
-    status: int | None  # None: it did not end in time
+    status: int | None  # None: it was ended, for the reason in `why`
     output: str
     errors: str
     seconds: float
+    why: str = ""
 
     @property
     def shows_bug(self) -> bool:
@@ -42,7 +45,7 @@ class CleanRun:
     def ending(self) -> str:
         """In words, when it did not go as it should."""
         if self.status is None:
-            return f"it did not end within {self.seconds:.0f} s"
+            return self.why or f"it did not end within {self.seconds:.0f} s"
         last = [line for line in self.errors.splitlines() if line.strip()][-1:] or ["nothing on stderr"]
         return f"it ended with {self.status}: {first_line(last[0])}"
 
@@ -55,30 +58,34 @@ def run_clean(
     text: str, *, python: str = HERE, limit: float = LIMIT, files: Mapping[str, bytes] = NO_FILES
 ) -> CleanRun:
     """Run the text of a script, isolated, by an interpreter that has what it needs. `files` lie beside the script."""
-    with tempfile.TemporaryDirectory(prefix="export-") as folder:
-        path = Path(folder) / "script.py"
-        path.write_text(text)
-        _write(folder, files)
+    with _folder_with({"script.py": text.encode(), **files}) as folder:
         if python == FROM_METADATA:
-            command = [_uv(), "run", "-q", "--no-project", "--python", sys.executable, "--script", str(path)]
-        else:
-            command = [python, "-I", str(path)]
-        return _run(command, folder, limit, inherit=python == FROM_METADATA)
+            began = time.monotonic()
+            python, problem = _environment_for(text, folder, limit)
+            if problem:
+                return CleanRun(None, "", "", time.monotonic() - began, problem)
+        return _run([python, "-I", str(folder / "script.py")], folder, limit)
 
 
 def run_test_clean(text: str, *, limit: float = LIMIT, files: Mapping[str, bytes] = NO_FILES) -> CleanRun:
     """Run the text of a test file with pytest, which finds no configuration of ours. `files` lie beside the test."""
-    with tempfile.TemporaryDirectory(prefix="export-") as folder:
-        path = Path(folder) / "test_exported.py"
-        path.write_text(text)
-        _write(folder, files)
-        command = [sys.executable, "-I", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, str(path)]
+    with _folder_with({"test_exported.py": text.encode(), **files}) as folder:
+        options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(folder)]
+        command = [sys.executable, "-I", "-m", "pytest", *options, str(folder / "test_exported.py")]
         return _run(command, folder, limit)
 
 
-def _write(folder: str, files: Mapping[str, bytes]) -> None:
-    for name, content in files.items():
-        (Path(folder) / name).write_bytes(content)
+@contextlib.contextmanager
+def _folder_with(files: Mapping[str, bytes]) -> Iterator[Path]:
+    """A folder for one run, with these files in it and room for what compilers keep; removed with all that came."""
+    folder = Path(tempfile.mkdtemp(prefix="export-"))
+    try:
+        (folder / "tmp").mkdir()
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        yield folder
+    finally:
+        remove_tree(folder)
 
 
 def can_make_environments() -> bool:
@@ -89,47 +96,59 @@ def _uv() -> str:
     return shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}") or ""
 
 
-def _run(command: Sequence[str], folder: str, limit: float, *, inherit: bool = False) -> CleanRun:
-    began = time.monotonic()
+def _environment_for(text: str, folder: Path, limit: float) -> tuple[str, str]:
+    """Return the interpreter of an environment made from the script's first lines, or why there is none. uv reads the
+    lines, downloads packages that are built already, and runs nothing."""
+    told = [line for line in text.splitlines() if line.startswith("# dependencies")]
+    if len(told) > 1 or not all(_PINNED.fullmatch(line) for line in told) or text.count("# /// ") > 1:
+        return "", "its first lines name packages in another way than Driftline writes them"
+    (folder / "metadata.py").write_text(text.partition("# ///\n")[0] + "# ///\n")  # nothing behind the first lines
+    script = ["--script", str(folder / "metadata.py")]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=limit, cwd=folder, env=_variables(folder, inherit),
-            stdin=subprocess.DEVNULL, preexec_fn=None if inherit else partial(enter, [folder, _cache()]),
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as late:
-        said = late.stdout or b""
-        return CleanRun(None, said.decode(errors="replace") if isinstance(said, bytes) else said, "", limit)
-    output, errors = (_without_places(text, folder) for text in (done.stdout, done.stderr))
-    return CleanRun(done.returncode, output, errors, time.monotonic() - began)
+        for words in (["sync", "-q", "--no-build", "--python", sys.executable], ["python", "find"]):
+            done = subprocess.run(
+                [_uv(), *words, *script], capture_output=True, text=True, timeout=limit, cwd=folder,
+                env=_variables_of_uv(folder), stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            if done.returncode != 0:
+                return "", f"uv could not make its environment: {first_line(done.stderr.strip() or 'it says nothing')}"
+    except subprocess.TimeoutExpired:
+        return "", f"its environment was not made within {limit:.0f} s"
+    return done.stdout.strip(), ""
 
 
-def _without_places(text: str, folder: str) -> str:
+def _run(command: Sequence[str], folder: Path, limit: float) -> CleanRun:
+    try:
+        done = run_confined(command, folder, _variables(folder), Allowed((folder,), limit, MEMORY))
+    except DriftlineError as error:
+        return CleanRun(None, "", "", 0.0, str(error))
+    output, errors = (_without_places(text, folder) for text in (done.output, done.errors))
+    return CleanRun(done.status, output, errors, done.seconds, done.why)
+
+
+def _without_places(text: str, folder: Path) -> str:
     """What is printed goes into reports: without the folders of this machine."""
-    return re.sub(r"/\S*/site-packages/", "", text.replace(folder + "/", ""))
+    return re.sub(r"/\S*/site-packages/", "", text.replace(f"{folder}/", ""))
 
 
-def _cache() -> Path:
-    private_folder(cache_home() / "scripts" / "tmp")
-    return cache_home() / "scripts"
-
-
-def _variables(folder: str, inherit: bool) -> dict[str, str]:
-    """What a program needs to find a C++ compiler; and a place for what Inductor precompiles, which takes half a minute
-    and would be done again each time."""
-    cache = _cache()
-    kept = {
+def _variables(folder: Path) -> dict[str, str]:
+    """What a program needs to find a C++ compiler, and folders of this run for what compilers keep. Headers are not
+    precompiled: that takes half a minute, for one program."""
+    return {
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
-        "HOME": folder,
-        "TMPDIR": str(cache / "tmp"),
+        "HOME": str(folder),
+        "TMPDIR": str(folder / "tmp"),
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # what happens to be installed may need the network
-        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "tmp" / "inductor"),
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
     }
-    if not inherit:
-        return kept
-    # uv is told by variables where packages come from and where its cache lies.
+
+
+def _variables_of_uv(folder: Path) -> dict[str, str]:
+    """uv is told by variables where packages come from and where its cache lies."""
     told = {k: v for k, v in without_keys(os.environ).items() if not re.match(r"PYTHON|VIRTUAL_ENV|TORCH|DRIFTLINE", k)}
-    return {**told, "TMPDIR": folder, "OMP_NUM_THREADS": "1"}
+    return {**told, "TMPDIR": str(folder / "tmp")}

@@ -1,0 +1,117 @@
+"""A process that runs one program of a stranger in the sandbox, watches over it, and leaves nothing of it behind.
+
+`confined.py` starts it. It adopts what the program orphans, so that a process which left its group and its session is
+still found. It ends everything when the program has ended, when the program used up its time, its memory or its
+processes, and when the process that started it is gone: then the pipe on its standard input is closed. How the program
+ended is written to a descriptor as JSON.
+
+Standard library only: it starts with `-I -S`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+from driftline.execute import sandbox
+from driftline.execute.processes import children, kill_tree, tree_usage
+
+_PR_SET_CHILD_SUBREAPER = 36
+_TICK = 0.1  # seconds between two looks at memory and processes
+_PATIENCE = 10.0  # seconds for killed processes to end
+NO_SANDBOX = 119  # the exit code of a program that could not be put into its sandbox
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be run, and what the program may use. The parent gives it as JSON."""
+
+    command: tuple[str, ...]
+    variables: dict[str, str]
+    writable: tuple[str, ...]
+    seconds: float
+    memory: int  # bytes of all processes together
+    processes: int
+    file_size: int  # bytes of one file
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the program ended. `status` is that of `os.wait`; `None` where it was ended by the supervisor."""
+
+    status: int | None
+    why: str = ""
+
+
+def main() -> None:
+    order = Order(**json.loads(sys.argv[2]))
+    report = int(sys.argv[1])
+    os.set_inheritable(report, False)
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    pid = os.fork()
+    if pid == 0:
+        _become(order)
+    try:
+        outcome = _watch(pid, order)
+    finally:
+        _end_all()
+    os.write(report, json.dumps(asdict(outcome)).encode())
+
+
+def _become(order: Order) -> None:
+    """In the child: give up all rights, and become the program."""
+    try:
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nowhere, 0)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        limit = order.file_size if most == resource.RLIM_INFINITY else min(most, order.file_size)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        sandbox.enter(order.writable)
+        os.execvpe(order.command[0], list(order.command), order.variables)
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(NO_SANDBOX)
+
+
+def _watch(pid: int, order: Order) -> Outcome:
+    """Wait until the program has ended, or is to be ended."""
+    deadline = time.monotonic() + order.seconds
+    ended = os.pidfd_open(pid)
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return Outcome(None, f"it did not end within {order.seconds:.0f} s")
+        ready, _, _ = select.select([ended, 0], [], [], min(_TICK, left))
+        if ended in ready:
+            return Outcome(os.waitpid(pid, 0)[1])
+        if 0 in ready:
+            return Outcome(None, "nobody waits for it any more")
+        used = tree_usage(os.getpid())
+        if used.memory > order.memory:
+            return Outcome(None, f"it used more than {order.memory >> 20} MiB of memory")
+        if used.processes > order.processes:
+            return Outcome(None, f"it started more than {order.processes} processes")
+
+
+def _end_all() -> None:
+    """Kill everything below this process, orphans that it adopted included, and wait for the end."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        for child in children(os.getpid()):
+            kill_tree(child)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            time.sleep(0.002)  # others are about to end, or to become children of this process
+            continue
+        return
