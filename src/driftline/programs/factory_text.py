@@ -105,20 +105,19 @@ def _can_stand_outside(nested: Sequence[ast.FunctionDef | ast.ClassDef], others:
     imported = [one for node in others if isinstance(node, (ast.Import, ast.ImportFrom)) for one in node.names]
     taken = {name for node in others for name in (getattr(node, "name", ""), *_bound(node))}
     taken |= {(one.asname or one.name).partition(".")[0] for one in imported}
-    inner = [part for node in nested for part in ast.walk(node)]
-    computed = any(
+    members = [part for node in nested if isinstance(node, ast.ClassDef) for part in node.body]
+    plain = all(isinstance(part, ast.FunctionDef) or _is_remark(part) for part in members)
+    return plain and not any(map(_computes_early, nested)) and taken.isdisjoint(node.name for node in nested)
+
+
+def _computes_early(definition: ast.AST) -> bool:
+    """True if a definition has decorators or default values, or writes to variables of the function around it."""
+    return any(
         isinstance(part, ast.Nonlocal)
         or getattr(part, "decorator_list", ())
         or (isinstance(part, ast.arguments) and (part.defaults or part.kw_defaults))
-        for part in inner
+        for part in ast.walk(definition)
     )
-    plain = all(
-        isinstance(part, ast.FunctionDef) or _is_remark(part)
-        for node in nested
-        if isinstance(node, ast.ClassDef)
-        for part in node.body
-    )
-    return plain and not computed and taken.isdisjoint(node.name for node in nested)
 
 
 def _free_names(node: ast.AST) -> set[str]:

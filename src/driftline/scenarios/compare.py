@@ -130,9 +130,7 @@ def compare_event(
     same_bits = True
     for path in dict.fromkeys((*one.facts, *got.facts)):
         expected, came = one.facts.get(path), got.facts.get(path)
-        if _is_same(expected, came) or (expected is None and one.plain and _is_zero_gradient(given, path, came)):
-            continue
-        if stable.varies(path):
+        if _agrees(one, expected, came, given, path) or stable.varies(path):
             continue
         same_bits &= not _of_numbers(expected, came)
         if not stable.holds(path) or any(_is_below(path, other.path) for other in found):
@@ -206,6 +204,10 @@ def _is_zero_gradient(recording: ScriptRecording, path: str, got: Fact | None) -
     """True for a gradient that says nothing. That of the branch that was not taken may be none as well as zeros."""
     tensor = got.tensor if got and path.endswith(".grad") else None
     return tensor is not None and tensor.readable and not recording.content(tensor).any()
+
+
+def _agrees(one: ScriptEvent, expected: Fact | None, came: Fact | None, given: ScriptRecording, path: str) -> bool:
+    return _is_same(expected, came) or (expected is None and one.plain and _is_zero_gradient(given, path, came))
 
 
 def _is_same(expected: Fact | None, got: Fact | None) -> bool:

@@ -120,8 +120,7 @@ class StateWalk:
 
 def describe(value: Any) -> tuple[Fact, Iterable[Part]]:
     """What is said of one object that is no tensor, and its named parts."""
-    of = type(value)
-    text = of.__qualname__
+    text = type(value).__qualname__
     if isinstance(value, types.FunctionType):
         return _function(value)
     if isinstance(value, (types.MethodType, functools.partial)):
@@ -137,6 +136,12 @@ def describe(value: Any) -> tuple[Fact, Iterable[Part]]:
         return Fact(f"{text} {value!r}"[:LONGEST]), ()
     if isinstance(value, types.ModuleType) or _is_of_a_library(value):
         return Fact(text), ()
+    return _container(value) or _object(value)
+
+
+def _container(value: Any) -> tuple[Fact, Iterable[Part]] | None:
+    """The size and the elements of a container, and its attributes; `None` for another object."""
+    text = type(value).__qualname__
     if isinstance(value, dict):  # the order of its keys can be seen
         keys = [_key(key, place) for place, key in enumerate(list(value))]
         inside = [(f"[{key}]", part) for key, part in zip(keys, list(value.values()), strict=True)]
@@ -148,9 +153,14 @@ def describe(value: Any) -> tuple[Fact, Iterable[Part]]:
     if isinstance(value, (list, tuple, deque)):
         inside = [(f"[{place}]", part) for place, part in enumerate(list(value))]
         return Fact(text, size=len(value)), [*inside, *_attributes(value)]
+    return None
+
+
+def _object(value: Any) -> tuple[Fact, Iterable[Part]]:
+    text = type(value).__qualname__
     if text.endswith("iterator") and hasattr(value, "__length_hint__"):
         return Fact(text, size=value.__length_hint__()), ()
-    return Fact(text), [*_attributes(value), *_slots(value), *_own_class(of)]
+    return Fact(text), [*_attributes(value), *_slots(value), *_own_class(type(value))]
 
 
 def _key(key: Any, place: int) -> str:
