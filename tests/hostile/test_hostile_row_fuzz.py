@@ -35,6 +35,7 @@ CHANGES = {
     "versions-are-a-list": ("hunts", "environment", "$.versions", ["x"]),
     "version-of-no-target": ("hunts", "environment", "$.versions", {"../a b": "1"}),
     "version-is-an-object": ("hunts", "environment", "$.versions", {"onnxruntime": {"a": 1}}),
+    "request-is-a-list": ("suspects", "body", "$.request", [1]),
     "targets-are-a-number": ("hunts", "plan", "$.targets", 3),
     "model-is-a-list": ("hunts", "plan", "$.llm", [1]),
 }

@@ -16,7 +16,7 @@ from driftline.core.target import Target
 from driftline.core.task import Request, Task
 from driftline.core.text import tail
 from driftline.core.verdict import Kind
-from driftline.core.wire import decode
+from driftline.core.wire import WireError, decode
 from driftline.execute.messages import Ending
 from driftline.execute.pool import Pool, TaskReport, WorkerKind
 from driftline.execute.requests import RESULTS
@@ -163,7 +163,7 @@ def read_journal(path: Path) -> tuple[dict[int, Performed], tuple[int, Trace, st
     for text in lines_of(path):
         try:
             line = decode(JournalLine, json.loads(text))
-        except json.JSONDecodeError:  # the process ended while it wrote this one
+        except (ValueError, RecursionError, WireError):  # the process ended while it wrote this one, or wrote elsewhere
             continue
         if line.done:
             done[line.number] = line.done

@@ -89,7 +89,7 @@ class Turn:
 class SuspectBody:
     """What is kept of a failure until somebody looks at it. Kept as JSON: fields may be added, with a default."""
 
-    request: Json  # a `ProgramRequest`
+    request: Mapping[str, Json]  # a `ProgramRequest`
     new: bool  # is it the first of its key?
     kind: str
     stage: str

@@ -115,7 +115,7 @@ def check_finding(verdict: Any, execution: Any) -> None:
         _check_evidence(difference.get("evidence"))
 
 
-def check_case(body: Any) -> None:
+def check_case(body: object) -> None:
     """Raise `ValueError` for the body of a case with a field that is not what its readers take it for."""
     _check_object(body, _CASE, "case")
 
@@ -131,7 +131,7 @@ def check_hunt(plan: Any, environment: Any) -> None:
         raise ValueError(f"a target is none: {error}") from error
 
 
-def check_texts(*columns: Any) -> None:
+def check_texts(*columns: object) -> None:
     """Raise `ValueError` for a column of text that holds a number or bytes: SQLite lets any column hold any value."""
     for value in columns:
         if not isinstance(value, str):
@@ -147,7 +147,7 @@ def _check_evidence(evidence: Any) -> None:
         raise ValueError(f"its evidence cannot be read ({type(error).__name__}: {error})") from error
 
 
-def _check_object(told: Any, shape: Shape, name: str, *, whole: bool = False) -> None:
+def _check_object(told: object, shape: Shape, name: str, *, whole: bool = False) -> None:
     if not isinstance(told, dict):
         raise ValueError(f"its {name} is no object")
     for field, wanted in shape.items():
