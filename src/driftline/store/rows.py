@@ -56,7 +56,7 @@ _CASE: Shape = {
     },
 }  # fmt: skip
 _PLAN: Shape = {
-    "targets": _TEXTS, "generators": _TEXTS, "inputs": _TEXTS, "accept": _TEXTS, "plugins": _TEXTS, "shard": str,
+    "targets": _TEXTS, "accept": _TEXTS, "plugins": _TEXTS, "shard": str,
     "seed": int, "seconds": float, "programs": int, "timeout": float, "llm": {"model": str},
 }  # fmt: skip
 _ENVIRONMENT: Shape = {"versions": Mapping[str, str | None], "left_out": _TEXTS, "run": str}
