@@ -25,9 +25,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fuzz"))
 
-from mutate import mutated
 from subjects import SUBJECTS, Subject
 
 import driftline
@@ -36,6 +36,7 @@ ROOT = str(Path(driftline.__file__).parent)
 PIECE = 250  # files that one process reads
 HANG = 10  # seconds
 MEMORY = 500 << 20
+MOST_KEPT = 4 << 20  # digits of a file with a fault
 KEPT = 200  # files that are damaged further, at most
 
 
@@ -56,8 +57,10 @@ def _hangs(number: int, frame: FrameType | None) -> None:
     raise TimeoutError("it hangs")
 
 
-def piece(subject: Subject, seeds: list[bytes], count: int, seed: str, seen: set[tuple[str, int]]) -> dict[str, Any]:
-    """Damage and read so many files, in this process."""
+def piece(
+    subject: Subject, seeds: list[bytes], count: int, seed: str, seen: set[tuple[str, int]], in_hand: Path
+) -> dict[str, Any]:
+    """Damage and read so many files, in this process. The one that is read now lies in `in_hand`."""
     rng = random.Random(seed)
     lines = _Lines()
     lines.seen |= seen
@@ -68,19 +71,21 @@ def piece(subject: Subject, seeds: list[bytes], count: int, seed: str, seen: set
     signal.signal(signal.SIGALRM, _hangs)
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
-            data = mutated(rng.choice(seeds), seeds, rng)
+            data = subject.change(rng.choice(seeds), seeds, rng)
             reached = len(lines.seen)
             began = time.monotonic()
             own = Path(folder) / str(number)
             own.mkdir()
+            in_hand.write_bytes(data)
             signal.alarm(HANG)
-            sys.settrace(lines.trace)
+            if subject.guided:
+                sys.settrace(lines.trace)
             try:
                 counts[subject.judge(data, own)] += 1
             except BaseException as error:
                 sys.settrace(None)
                 counts["raised"] += 1
-                faults.append({"error": f"{type(error).__name__}: {error}", "file": data.hex()[:20000],
+                faults.append({"error": f"{type(error).__name__}: {error}", "file": data.hex()[:MOST_KEPT],
                                "where": traceback.format_exc()[-1500:]})  # fmt: skip
             finally:
                 sys.settrace(None)
@@ -93,15 +98,17 @@ def piece(subject: Subject, seeds: list[bytes], count: int, seed: str, seen: set
             "memory": memory, "seen": sorted(lines.seen - seen)}  # fmt: skip
 
 
-def in_a_process(subject: Subject, *arguments: Any) -> dict[str, Any]:
-    """A piece in a process of its own; one that dies has killed it by a file."""
-    with tempfile.NamedTemporaryFile("w+") as answer:
+def in_a_process(
+    subject: Subject, seeds: list[bytes], count: int, seed: str, seen: set[tuple[str, int]]
+) -> dict[str, Any]:
+    """A piece in a process of its own. One that dies was killed by the file that it had in hand, which is kept."""
+    with tempfile.NamedTemporaryFile("w+") as answer, tempfile.NamedTemporaryFile() as in_hand:
         pid = os.fork()
         if pid == 0:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # readers in C++ complain there
             resource.setrlimit(resource.RLIMIT_CPU, (PIECE * HANG, PIECE * HANG))
             try:
-                json.dump(piece(subject, *arguments), answer)
+                json.dump(piece(subject, seeds, count, seed, seen, Path(in_hand.name)), answer)
                 answer.flush()
             finally:
                 os._exit(0)
@@ -110,13 +117,15 @@ def in_a_process(subject: Subject, *arguments: Any) -> dict[str, Any]:
         text = answer.read()
         if text:
             return dict(json.loads(text))
-        died = {"error": f"the process died ({status})", "file": "", "where": ""}
+        died = {"error": f"the process died ({status})", "file": in_hand.read().hex(), "where": ""}
         return {"counts": {"died": 1}, "faults": [died], "kept": [], "slowest": 0.0, "memory": 0, "seen": []}
 
 
-def fuzz(subject: Subject, count: int, seed: int) -> dict[str, Any]:
-    """All files of one kind."""
-    seeds, seen, counts = subject.seeds(), set(), Counter()
+def fuzz(subject: Subject, count: int, seed: int, keep: Path | None = None) -> dict[str, Any]:
+    """All files of one kind; those that end a process go to the folder `keep`."""
+    seeds = subject.seeds()
+    seen: set[tuple[str, int]] = set()
+    counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         subject.judge(seeds[0], Path(folder))  # imports what it needs, which takes longer than any file may
     faults: list[Any] = []
@@ -129,6 +138,10 @@ def fuzz(subject: Subject, count: int, seed: int) -> dict[str, Any]:
         if "died" in made["counts"]:
             counts["died"] += due - 1  # of which we know nothing
         faults += made["faults"]
+        if "died" in made["counts"] and keep:
+            name = f"{subject.name}-{number}{subject.suffix}"
+            (keep / name).write_bytes(bytes.fromhex(made["faults"][0]["file"]))
+            print(f"    the file that ended the process: {keep / name}", flush=True)
         seeds += [bytes.fromhex(data) for data in made["kept"]][: max(0, KEPT - len(seeds))]
         seen |= {tuple(line) for line in made["seen"]}
         slowest, memory = max(slowest, made["slowest"]), max(memory, made["memory"])
@@ -141,15 +154,18 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default=",".join(subject.name for subject in SUBJECTS))
+    parser.add_argument("--keep", type=Path, help="a folder for files that end a process")
     parser.add_argument("--out", type=Path, help="write the faults, with their files, as JSON")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     chosen = [subject for subject in SUBJECTS if subject.name in arguments.only.split(",")]
     parts = sum(subject.share for subject in chosen)
+    if arguments.keep:
+        arguments.keep.mkdir(parents=True, exist_ok=True)
     results = {}
     for subject in chosen:
         began = time.monotonic()
-        found = fuzz(subject, max(1, arguments.count * subject.share // parts), arguments.seed)
+        found = fuzz(subject, max(1, arguments.count * subject.share // parts), arguments.seed, arguments.keep)
         results[subject.name] = found
         print(
             f"{subject.name:12} {found['files']:7,} files  {found['counts']}  {found['lines']} lines reached"

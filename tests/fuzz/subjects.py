@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import re
 import sqlite3
 import struct
@@ -17,7 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mutate import mutated
+from rows import damage, fill
 
+from bench.handmade import row, run
+from driftline.bench.result import read_run
 from driftline.causes.library import BUILTIN
 from driftline.causes.read import read_cause
 from driftline.cli.settings import find_settings
@@ -26,20 +31,35 @@ from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.target import Target
 from driftline.core.tensors import TensorSpec, save_tensors
+from driftline.core.text import to_json
 from driftline.core.verdict import Fingerprint, Status
 from driftline.core.wire import encode
+from driftline.hardware.profile import SHIPPED
+from driftline.hardware.reader import read_profile
 from driftline.inputs.files import read_inputs
 from driftline.inputs.foreign.convert import read_samples
 from driftline.inputs.foreign.float128 import write_float128
 from driftline.inputs.foreign.ktest import write_ktest
 from driftline.inputs.foreign.tables import write_own
 from driftline.inputs.make import InputMaker
+from driftline.perf.journal import FOLDER as PERF_FOLDER
+from driftline.perf.journal import PerfHuntEntry, PerfJournal, PerfPlan
 from driftline.programs.archive_scan import require_harmless
 from driftline.programs.described import Described, InspectRequest
 from driftline.programs.inspect import inspect
 from driftline.programs.torchscript_file import require_torchscript
 from driftline.report.baseline import read_baseline
+from driftline.report.formats import FORMATS, render
+from driftline.report.gather import gather
+from driftline.schedules.asking import read_journal
+from driftline.schedules.requests import JournalLine, Performed
+from driftline.schedules.trace import LoopAt, ScheduleStep, Trace, read_trace
+from driftline.serve import records
+from driftline.serve.orders import AuditOrder, CheckOrder
+from driftline.serve.records import JOB, PROGRESS, JobProgress, JobRecord, SeenBug
 from driftline.store import Store
+from driftline.store.merge import merge_stores
+from typed import typed
 
 ROOM = 8 << 20
 SPECS = (TensorSpec("x", "float32", (-1, 2)), TensorSpec("n", "int64", (3,)))
@@ -56,6 +76,8 @@ class Subject:
     seeds: Callable[[], list[bytes]]
     read: Callable[[Path], Any]
     share: int = 10  # of a run, in parts of the whole
+    change: Callable[[bytes, list[bytes], random.Random], bytes] = mutated
+    guided: bool = True  # towards lines that were not reached; that costs several times the time
 
     def judge(self, data: bytes, folder: Path) -> str:
         path = folder / f"file{self.suffix}"
@@ -297,7 +319,112 @@ def _foreign(path: Path) -> None:
     read_samples(path, FOREIGN)
 
 
+def _rows() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder) / "s")
+        return [(Path(folder) / "s" / "store.db").read_bytes()]
+
+
+def _changed_rows(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
+    """The store with damaged rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "store.db").write_bytes(data)
+        damage(Path(folder), rng)
+        return (Path(folder) / "store.db").read_bytes()
+
+
+def _show_rows(path: Path) -> None:
+    """As the commands for bugs, the report in every format, the coverage and `merge` read a store."""
+    place = path.parent / "s"
+    place.mkdir()
+    path.rename(place / "store.db")
+    with Store.open(place) as store:
+        names = [bug.id for bug in store.bugs()]
+    bugs = ("list", "list --json", *(f"show {name}" for name in names))
+    for words in ("coverage", *(f"bugs {action}" for action in bugs)):
+        done = typed(*words.split(), "--store", str(place))
+        if done.returncode not in (0, 1, 2) or "Traceback" in done.stderr:
+            raise RuntimeError(f"{words}: exit code {done.returncode}: {done.stderr[-500:]}")
+    report = gather(place)
+    for form in FORMATS:
+        render(report, form)
+    merge_stores([place], path.parent / "into")
+
+
+def _traces() -> list[bytes]:
+    steps = (
+        ScheduleStep("split", loops=(LoopAt("Y", 0),), numbers=(None, 8)),
+        ScheduleStep("compute_inline", blocks=("P",)),
+    )
+    return [Trace("two_steps", {"n": 17, "m": 5}, steps).dump(), Trace("scale", {"n": 3}, ()).dump()]
+
+
+def _journals() -> list[bytes]:
+    trace = read_trace(_traces()[0])
+    lines = (
+        JournalLine(0, trace.with_steps(())),
+        JournalLine(0, step=trace.steps[0]),
+        JournalLine(0, done=Performed(trace)),
+        JournalLine(1, trace),
+        JournalLine(1, stage="RUN"),
+    )
+    return ["\n".join(json.dumps(encode(JournalLine, line)) for line in lines).encode() + b"\n"]
+
+
+def _profiles() -> list[bytes]:
+    return [path.read_bytes() for path in sorted(SHIPPED.glob("*.toml"))]
+
+
+def _jobs() -> list[bytes]:
+    orders = (CheckOrder("m.onnx", "m.onnx"), AuditOrder(60.0))
+    return [json.dumps(encode(JobRecord, JobRecord(1, order, "2026-01-01T00:00:00Z"))).encode() for order in orders]
+
+
+def _read_job(path: Path) -> None:
+    """A damaged record is no record: whoever lists the jobs leaves it out."""
+    place = path.parent / "1"
+    place.mkdir()
+    path.rename(place / JOB)
+    if records.load(place) is None:
+        raise DriftlineError("it is no record")
+
+
+def _job_progress() -> list[bytes]:
+    seen = (SeenBug("b-1", "wrong-value", "d", new=True),)
+    return [json.dumps(encode(JobProgress, JobProgress("hunts", 1.0, 60.0, 1, "r", bugs=seen, lines=("x",)))).encode()]
+
+
+def _read_job_progress(path: Path) -> None:
+    path.rename(path.with_name(PROGRESS))
+    records.load_progress(path.parent)
+
+
+def _perf_hunts() -> list[bytes]:
+    entry = PerfHuntEntry(1, PerfPlan(("onnxruntime",)), 3, 1.5, {"even": 2}, ("b-1",))
+    return [json.dumps(encode(PerfHuntEntry, entry)).encode()]
+
+
+def _read_perf_hunt(path: Path) -> None:
+    folder = path.parent / PERF_FOLDER
+    folder.mkdir()
+    path.rename(folder / "1.json")
+    with Store.create(path.parent) as store:
+        PerfJournal(store).entry(1)
+
+
+def _bench_runs() -> list[bytes]:
+    return [to_json(run(row("inductor", 2.0)).to_json()).encode()]
+
+
 SUBJECTS = (
+    Subject("rows", ".db", _rows, _show_rows, 8, _changed_rows, guided=False),
+    Subject("trace", ".json", _traces, lambda path: read_trace(path.read_bytes()), 6),
+    Subject("journal", ".jsonl", _journals, read_journal, 6),
+    Subject("profile", ".toml", _profiles, read_profile, 8),
+    Subject("job", ".json", _jobs, _read_job, 6),
+    Subject("progress", ".json", _job_progress, _read_job_progress, 4),
+    Subject("perf", ".json", _perf_hunts, _read_perf_hunt, 5),
+    Subject("bench", ".json", _bench_runs, read_run, 6),
     Subject("onnx", ".onnx", _models, _model, 30),
     Subject("npz", ".npz", _archives, lambda path: read_inputs(path, SPECS, ROOM), 20),
     Subject("npy", ".npy", lambda: _archives()[2:], lambda path: read_inputs(path, SPECS, ROOM), 5),
@@ -310,7 +437,7 @@ SUBJECTS = (
     Subject("ktest", ".ktest", _test_cases, _foreign, 12),
     Subject("float128", ".float128", _wide_floats, _foreign, 5),
     Subject("table", ".csv", _tables, _foreign, 12),
-    Subject("pt2", ".pt2", _torch_archives, _torch_archive, 1),
+    Subject("pt2", ".pt2", _torch_archives, _torch_archive, 4),
     Subject("pt", ".pt", _scripts, _screened_script, 8),
     Subject("pt-loaded", ".pt", _scripts, _script, 1),
 )

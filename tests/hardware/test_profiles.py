@@ -11,7 +11,7 @@ from driftline.hardware.constraints.memory import MemoryConstraint
 from driftline.hardware.constraints.shape import ShapeConstraint
 from driftline.hardware.loading import load_profile, shipped_profiles
 from driftline.hardware.profile import Profile
-from driftline.hardware.reader import parse_profile
+from driftline.hardware.reader import parse_profile, read_profile
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,9 @@ def test_values_in_python_are_checked_like_those_of_a_file() -> None:
     with pytest.raises(ValueError, match=r"ShapeConstraint\(alignment=0\): must be a whole number"):
         ShapeConstraint(alignment=0)
     assert MemoryConstraint(max_bytes="1 KiB").max_bytes == 1024
+
+
+def test_a_profile_nested_without_end_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text("name = " + "[" * 100_000)
+    with pytest.raises(DriftlineError, match="not valid TOML"):
+        read_profile(tmp_path / "p.toml")

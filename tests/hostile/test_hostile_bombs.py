@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import struct
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from driftline.checking.checker import OUR_TIMEOUT, Checker, own_time
+from driftline.checking.open import open_program
+from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError, TooLarge
+from driftline.core.target import Target
 from driftline.core.tensors import DamagedFile, load_tensors
+from driftline.core.verdict import Judgement
+from driftline.execute.pool import Pool
 from driftline.inputs.files import read_arrays
 from driftline.inputs.room import require_room_for_value
 from driftline.programs import archive_scan
@@ -336,3 +343,61 @@ def _varint(value: int) -> bytes:
         found.append(value & 127 | 128)
         value >>= 7
     return bytes([*found, value])
+
+
+def _hidden_size() -> tuple[list[Any], tuple[Any, ...]]:
+    """Expand to a size that shape inference cannot tell, since the size seems to come from the input."""
+    make = onnx.helper.make_node
+    nodes = [
+        make("ReduceSum", ["x"], ["q"], keepdims=1),
+        make("Cast", ["q"], ["i"], to=7),
+        make("Mul", ["i", "z"], ["a"]),
+        make("Add", ["a", "s"], ["p"]),
+        make("Expand", ["q", "p"], ["e"]),
+        make("ReduceSum", ["e"], ["y"]),
+    ]
+    return nodes, (_sizes(0, name="z"), _sizes(1 << 28))
+
+
+def _endless_loop() -> tuple[list[Any], tuple[Any, ...]]:
+    make, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    nodes = [make("Identity", ["c"], ["c2"]), make("Add", ["v", "v"], ["v2"])]
+    takes = [value("n", onnx.TensorProto.INT64, []), value("c", onnx.TensorProto.BOOL, [])]
+    gives = [value("c2", onnx.TensorProto.BOOL, []), value("v2", onnx.TensorProto.FLOAT, None)]
+    body = onnx.helper.make_graph(nodes, "b", [*takes, value("v", onnx.TensorProto.FLOAT, None)], gives)
+    trips = onnx.helper.make_tensor("t", onnx.TensorProto.INT64, [], [1 << 40])
+    go = onnx.helper.make_tensor("k", onnx.TensorProto.BOOL, [], [True])
+    return [make("Loop", ["t", "k", "x"], ["y"], body=body)], (trips, go)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (_hidden_size, "the program's own run takes more than 1 GiB"),
+        (_endless_loop, "the program's own run did not end"),
+    ],
+    ids=["size-from-an-input", "endless-loop"],
+)
+def test_the_limits_hold_for_the_program_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: Pool, make: Callable[[], Any], told: str
+) -> None:
+    """The references of a program share one limit, and a program that reaches the limit runs on no target. A busy
+    machine may reach the limit of time before that of memory."""
+    monkeypatch.setattr("driftline.checking.checker.OUR_TIMEOUT", 6.0)
+    path = onnx_file(tmp_path, *make())
+    assert path.stat().st_size < 300
+    options = CheckOptions(timeout=3.0, memory_limit=1 << 30)
+    opened = open_program(str(path), pool, replace(options, timeout=60.0))
+    targets = (Target("onnxruntime"), Target.parse("onnxruntime:opt=off"))
+    inputs = (Inputs({"x": np.ones(1, np.float32)}, "example"),)
+    began = time.monotonic()
+    outcome = Checker(pool).check(Case(opened.program, inputs, targets, options))
+    assert time.monotonic() - began < 30
+    assert [row.target for row in outcome.results] == list(targets)
+    for row in outcome.results:
+        assert row.verdict.judgement is Judgement.INCONCLUSIVE and told in row.verdict.reason
+        assert not row.execution.durations, "a target ran, and nothing that it did could be judged"
+
+
+def test_all_references_share_twice_the_time_of_a_target() -> None:
+    assert own_time(CheckOptions(timeout=300.0)) == 600 and own_time(CheckOptions(timeout=2.0)) == OUR_TIMEOUT

@@ -252,3 +252,25 @@ def test_plugins_have_no_place_in_a_project_file(tmp_path: Path, monkeypatch: py
 
 def test_a_resumed_hunt_keeps_a_smaller_allowance() -> None:
     assert hunting.stored_allowance(5000, 0.5) == Allowance(5000, 0.5)
+
+
+def test_a_settings_file_is_no_larger_than_settings(tmp_path: Path) -> None:
+    """A sparse file of 64 GiB would fill the memory."""
+    with (tmp_path / "driftline.toml").open("wb") as file:
+        file.truncate(64 << 30)
+    with pytest.raises(DriftlineError, match=r"has more than 1024 KiB"):
+        find_settings(tmp_path)
+
+
+def test_a_huge_pyproject_is_taken_to_have_no_settings(tmp_path: Path) -> None:
+    with (tmp_path / "pyproject.toml").open("wb") as file:
+        file.write(b"[tool.driftline]\ntimeout = 9\n")
+        file.truncate(64 << 30)
+    assert find_settings(tmp_path).timeout is None
+
+
+@pytest.mark.parametrize("timeout", ["1e9", "604801", "0.0", "inf", "nan", "true"])
+def test_a_project_bounds_the_time_of_a_target(tmp_path: Path, timeout: str) -> None:
+    (tmp_path / "driftline.toml").write_text(f"timeout = {timeout}\n")
+    with pytest.raises(DriftlineError, match=r"from 0\.1 to 604800"):
+        find_settings(tmp_path)

@@ -38,10 +38,20 @@ def test_a_trace_is_its_json() -> None:
     assert TRACE.digest != replace(TRACE, seed=1).digest
 
 
-@pytest.mark.parametrize("data", [b"[]", b"{", b'{"function": 3}', b'{"function": "scale", "steps": 1}'])
+@pytest.mark.parametrize(
+    "data", [b"[]", b"{", b"[" * 100_000, b'{"function": 3}', b'{"function": "scale", "steps": 1}']
+)
 def test_what_is_no_trace_is_refused(data: bytes) -> None:
     with pytest.raises(StoreError, match="not a trace"):
         read_trace(data)
+
+
+@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"number": 0, "trace": {"sizes": {"n": 1.5}}}', b"\xff\xfe", b"{"])
+def test_a_damaged_line_of_a_journal_is_left_out(tmp_path: Path, line: bytes) -> None:
+    whole = json.dumps(encode(JournalLine, JournalLine(3, done=Performed(TRACE)))).encode()
+    (tmp_path / "journal").write_bytes(line + b"\n" + whole + b"\n")
+    done, _ = read_journal(tmp_path / "journal")
+    assert list(done) == [3]
 
 
 def test_a_step_of_another_release_is_refused() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -42,7 +43,7 @@ from driftline.checking.shadow_cache import ShadowCache
 from driftline.checking.unwritten import as_unwritten, follows_memory
 from driftline.checking.written import write_case
 from driftline.core import compiler_caches
-from driftline.core.case import Case, Deployed, Inputs
+from driftline.core.case import Case, CheckOptions, Deployed, Inputs
 from driftline.core.case_files import CaseFiles
 from driftline.core.errors import DamagedFile, InternalError, TooLarge
 from driftline.core.evidence import Evidence
@@ -51,7 +52,7 @@ from driftline.core.handover import handed, remove_folder
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.task import Answer, Request, Task
-from driftline.core.tensors import Arrays, load_tensors, save_tensors
+from driftline.core.tensors import Arrays, in_bytes, load_tensors, save_tensors
 from driftline.core.text import shortened, tail
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.new_memory import OTHER, USUAL
@@ -64,7 +65,7 @@ from driftline.oracle.arithmetic import declared, effective, with_subnormals_as_
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.effect import Effect
 from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, TargetTraits, judge
-from driftline.oracle.reference import COMPUTE, ReferenceRequest, SampleFiles
+from driftline.oracle.reference import COMPUTE, ReferenceAnswer, ReferenceRequest, SampleFiles
 from driftline.oracle.rule import ShadowAnswer
 from driftline.oracle.shadow.task import PLAY, ShadowRequest
 from driftline.oracle.time_out import needs_patience, patient, slow
@@ -73,7 +74,7 @@ from driftline.programs.onnx.parameters import FIND_PARAMETERS, ParametersReques
 from driftline.programs.onnx.valid import FIND_FAULT, ValidityRequest
 
 FLAKY_RUNS = 4
-OUR_TIMEOUT = 120.0  # seconds, at least, for a reference or a shadow
+OUR_TIMEOUT = 40.0  # seconds, at least, for all references of a program together, or for a shadow
 FRESH_INPUTS = 3
 KEPT_USES = 1000
 STRESS_THREADS = 4
@@ -173,6 +174,8 @@ class Checker:
     ) -> CheckOutcome:
         """Run the case on all its targets. `extent`: what is compared of a target that passes beside the first call."""
         reference = known_reference or self.reference(case)
+        if reference.spent:
+            return _without_reference(case, reference, progress)
         repeats = RepeatedCalls(self, case, reference, extent.calls)
         gradients = GradientCase(self, case, extent.calls) if extent.gradient else None
 
@@ -570,15 +573,15 @@ class Checker:
         case: Case,
         *,
         fresh: bool = False,
-        ours: bool = False,
+        seconds: float = 0.0,
     ) -> TaskReport[Answer]:
-        """Run a task. What is `ours`, and no target's, gets more time: a short --timeout is meant for compilers."""
+        """Run a task, for at most so many seconds: 0 is the time-out of a target."""
         options = case.options
         return self.pool.run(
             worker,
             task,
             request,
-            timeout=max(2 * options.timeout, OUR_TIMEOUT) if ours else options.timeout,
+            timeout=seconds or options.timeout,
             memory_limit=options.memory_limit,
             fresh=fresh,
         )
@@ -593,10 +596,14 @@ class Checker:
             remove_folder(files.folder)
 
     def reference(self, case: Case) -> Reference:
-        """What the program means, by the first witness that can say all of it, or else by the one that says most."""
+        """What the program means, by the first witness that can say all of it, or else by the one that says most. The
+        limit of time is that of all witnesses together: one leaves half of the rest to those after it."""
         best: Reference | None = None
-        for witness in reference_sources(case):
-            found = self._testimony(case, witness)
+        ends = time.monotonic() + own_time(case.options)
+        witnesses = reference_sources(case)
+        for witness in witnesses:
+            left = max(1.0, ends - time.monotonic())
+            found = self._testimony(case, witness, left if witness is witnesses[-1] else left / 2)
             if quality(found) == 0:
                 return found
             if best is None or quality(found) > quality(best):
@@ -611,22 +618,31 @@ class Checker:
             return ()
         worker = worker_for_framework("onnx", case.options.plugins)
         try:
-            report = self._run(worker, FIND_PARAMETERS, ParametersRequest(case.program.path.resolve()), case, ours=True)
+            report = self._run(
+                worker,
+                FIND_PARAMETERS,
+                ParametersRequest(case.program.path.resolve()),
+                case,
+                seconds=own_time(case.options),
+            )
         except WorkerStartError:  # the targets may run nevertheless
             return tuple(case.samples[0].arrays)
         return report.answer.names if report.answer else tuple(case.samples[0].arrays)
 
-    def _testimony(self, case: Case, witness: ReferenceSource, *, exact: bool = True) -> Reference:
-        """What the program means to one witness, computed in a worker of its framework; `exact`: in float64 too."""
+    def _testimony(
+        self, case: Case, witness: ReferenceSource, seconds: float = 0.0, *, exact: bool = True
+    ) -> Reference:
+        """What the program means to one witness, computed in a worker of its framework; `exact`: in float64 too.
+        `seconds`: how long that may take; 0 is the limit for all witnesses."""
         worker = worker_for_framework(witness.home, case.options.plugins)
         room = room_for_results(case.options.memory_limit)
         try:
             with self._written(case, case.program) as files:
                 request = ReferenceRequest(files, witness.name, exact, _storages(case))
-                report = self._run(worker, COMPUTE, request, case, ours=True)
+                report = self._run(worker, COMPUTE, request, case, seconds=seconds or own_time(case.options))
                 answer = report.answer
                 if answer is None:
-                    return Reference(problem=f"the reference run ended with {report.ending} ({report.detail})")
+                    return _ended(report, case.options, seconds or own_time(case.options))
                 if answer.problem:
                     return Reference(problem=answer.problem)
                 samples = tuple(
@@ -668,7 +684,7 @@ class Checker:
                 written = files.folder / "outputs"
                 save_tensors(written, outputs)
             request = ShadowRequest(files, witness.name, index, runs, arithmetic, written)
-            report = self._run(worker, PLAY, request, case, ours=True)
+            report = self._run(worker, PLAY, request, case, seconds=own_time(case.options))
             if report.answer is None:
                 raise NoShadow(f"its run ended with {report.ending} ({report.detail})")
             if report.answer.found is None:
@@ -685,6 +701,35 @@ class Checker:
                 self._uses[place] = answer.uses
                 self._shadows.keep((place, effective(arithmetic, answer.uses), runs), answer)
         return answer
+
+
+def _ended(report: TaskReport[ReferenceAnswer], options: CheckOptions, seconds: float) -> Reference:
+    """Return the reference of a program whose reference run did not come to its end."""
+    spent = {
+        "timeout": f"the program's own run did not end within {seconds:.3g} s; raise --timeout",
+        "memory": f"the program's own run takes more than {in_bytes(options.memory_limit)}; raise --memory",
+    }
+    told = spent.get(report.ending, f"the reference run ended with {report.ending} ({report.detail})")
+    return Reference(problem=told, spent=report.ending in spent)
+
+
+def own_time(options: CheckOptions) -> float:
+    """Return the seconds for what Driftline computes itself: a short --timeout is meant for compilers."""
+    return max(2 * options.timeout, OUR_TIMEOUT)
+
+
+def _without_reference(case: Case, reference: Reference, progress: Progress) -> CheckOutcome:
+    """Return the outcome of a program that spends the limits of time or memory by itself. No target runs: nothing that
+    it does could be judged, and a small file may name sizes that keep every target busy until its limit."""
+    told = f"no reference: {reference.problem}"
+    verdict = Verdict(Judgement.INCONCLUSIVE, told)
+    rows = [
+        TargetResult(target, Execution(str(target), Outcome.ERROR, Stage.RUN, problem=told), verdict)
+        for target in case.targets
+    ]
+    for row in rows:
+        progress(row.target, row)
+    return CheckOutcome(case, reference, tuple(rows))
 
 
 def _explains(other: Verdict, first: Verdict) -> bool:

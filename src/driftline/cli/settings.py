@@ -29,6 +29,7 @@ from typing import Any
 import click
 
 from driftline.cli.user_settings import user_llm_table
+from driftline.core.case import LONGEST_TIMEOUT
 from driftline.core.config import user_settings_file
 from driftline.core.errors import DriftlineError
 from driftline.core.quoting import one_line
@@ -36,6 +37,7 @@ from driftline.core.text import did_you_mean
 from driftline.llm.settings import OF_THE_ACCOUNT, check_table
 
 _OWN, _SHARED = "driftline.toml", "pyproject.toml"
+MOST_BYTES = 1 << 20  # of a file with settings; a larger pyproject.toml is taken to have none
 _SAID = "driftline.settings.said"
 IGNORED_SETTINGS = "driftline.settings.ignored"  # where the sentences stand in the context of a command
 
@@ -119,9 +121,18 @@ def naming_the_file(said_by: str) -> Iterator[None]:
         raise type(error)(f"{said_by} {error}") from error
 
 
+def _text(path: Path) -> str:
+    """Return the text of a settings file. Raises `DriftlineError` for a file larger than any settings."""
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise DriftlineError(f"{path} has more than {MOST_BYTES >> 10} KiB, and is not read. Remove it, or shorten it.")
+    return data.decode()
+
+
 def _parsed(path: Path) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(_text(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise DriftlineError(f"{path} is not valid TOML: {error}. Correct it there, or remove the file.") from error
 
@@ -129,8 +140,8 @@ def _parsed(path: Path) -> Mapping[str, Any]:
 def _shared_table(path: Path) -> Mapping[str, Any] | None:
     """Our table in somebody's pyproject.toml. A broken file is our business only if it mentions us."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = _text(path)
+    except (OSError, UnicodeDecodeError, DriftlineError):
         return None
     if "driftline" not in text:
         return None
@@ -229,6 +240,6 @@ def _folder_text(path: Path, value: Any) -> str:
 
 
 def _seconds(path: Path, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.1 <= value <= 1e9:
-        raise DriftlineError(f"{path}: timeout must be a number of seconds, at least 0.1.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.1 <= value <= LONGEST_TIMEOUT:
+        raise DriftlineError(f"{path}: timeout must be a number of seconds, from 0.1 to {LONGEST_TIMEOUT:g}.")
     return float(value)

@@ -40,7 +40,7 @@ class _ProfileReader:
     def profile(self, name: str) -> Profile:
         try:
             content = tomllib.loads(self._text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise DriftlineError(f"The profile {self._file} is not valid TOML: {error}.") from error
         valid = (*_TOP, COMPUTE, *CONSTRAINTS.names())
         constraints: list[Constraint] = []

@@ -63,6 +63,7 @@ class Reference:
     random: bool = False
     problem: str = ""
     by: str = ""  # what computed it, in words
+    spent: bool = False  # the problem is that the limit of time or memory was reached
 
 
 @dataclass(frozen=True)

@@ -87,5 +87,5 @@ def read_trace(data: bytes) -> Trace:
     """What `dump` wrote."""
     try:
         return decode(Trace, json.loads(data))
-    except (ValueError, WireError) as error:
+    except (ValueError, RecursionError, WireError) as error:
         raise StoreError(f"This is not a trace of a schedule: {error}.") from error

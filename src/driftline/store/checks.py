@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
+from driftline.core.errors import DriftlineError
 from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.wire import WireError, decode
 from driftline.store.store import Store, now
 
 
@@ -46,8 +50,19 @@ class CheckLog:
             )
 
     def all(self) -> list[CheckedProgram]:
-        rows = self._store.query(
-            "SELECT program, name, form, target, version, judgement, runs, fails, last FROM checks"
-            " ORDER BY target, name, program"
-        )
-        return [CheckedProgram(*row) for row in rows]
+        """Every program on every target; a damaged row is left out, and is a gap."""
+        rows = self._store.query(f"SELECT {', '.join(_COLUMNS)} FROM checks ORDER BY target, name, program")
+        return [found for row in rows if (found := self._sound(row))]
+
+    def _sound(self, row: Sequence[Any]) -> CheckedProgram | None:
+        told = dict(zip(_COLUMNS, row, strict=True))
+        try:
+            Target.parse(str(told["target"]))
+            return decode(CheckedProgram, told)
+        except (WireError, DriftlineError) as error:
+            name, place = str(told["name"])[:80], self._store.path
+            self._store.note_gap(f"The check of {name!r} in the store {place} is damaged ({error}); it is left out.")
+            return None
+
+
+_COLUMNS = tuple(field.name for field in fields(CheckedProgram))

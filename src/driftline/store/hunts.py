@@ -17,9 +17,12 @@ from driftline.core.errors import DriftlineError
 from driftline.core.severity import SEVERITIES
 from driftline.core.text import to_json
 from driftline.core.wire import Json, encode
+from driftline.store.rows import check_hunt, check_texts
 from driftline.store.run_names import split_run_name, with_run_name
 from driftline.store.store import Store, now
 from driftline.store.tries import ModelTry
+
+MOST_SECONDS = 1e10  # of a hunt: a damaged row may say 1e308
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Turn:
 class SuspectBody:
     """What is kept of a failure until somebody looks at it. Kept as JSON: fields may be added, with a default."""
 
-    request: Json  # a `ProgramRequest`
+    request: Mapping[str, Json]  # a `ProgramRequest`
     new: bool  # is it the first of its key?
     kind: str
     stage: str
@@ -159,10 +162,16 @@ class HuntLog:
 
     def _hunt(self, row: Sequence[Any]) -> Hunt | None:
         plan, environment = (self._store.sound_json(text, f"Hunt {row[0]}") for text in row[1:3])
-        if not isinstance(plan, dict) or not isinstance(environment, dict):
+        if plan is None or environment is None:
             return None
-        if not isinstance(row[5], (int, float)):
-            self._store.note_gap(f"Hunt {row[0]} in the store {self._store.path} is damaged (seconds); it is left out.")
+        try:
+            check_hunt(plan, environment)
+            check_texts(row[3], row[4])
+            if not (isinstance(row[5], (int, float)) and 0 <= row[5] < MOST_SECONDS):
+                raise ValueError(f"it ran for {row[5]!r:.60} seconds")
+        except ValueError as error:
+            place = self._store.path
+            self._store.note_gap(f"Hunt {row[0]} in the store {place} is damaged ({error}); it is left out.")
             return None
         environment, run = split_run_name(environment)
         return Hunt(row[0], plan, environment, row[3], row[4], row[5], run)
@@ -297,6 +306,11 @@ class HuntLog:
             "SELECT lane, number, body FROM turns WHERE hunt = ? ORDER BY lane, number", (hunt.id,)
         )
         for lane, number, body in rows:
+            if not (isinstance(lane, str) and isinstance(number, int)):
+                self._store.note_gap(
+                    f"A turn of hunt {hunt.id} in the store {self._store.path} has no target or number."
+                )
+                continue
             held = self._store.sound_json(body, f"Turn {number} of {lane} in hunt {hunt.id}", TurnBody)
             if held is not None:
                 yield Turn(lane, number, held)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from typing import Any
 
+from driftline.core.errors import DriftlineError
 from driftline.core.evidence import Evidence
+from driftline.core.target import Target
 from driftline.core.text import parse_json
 from driftline.core.verdict import Fingerprint
+from driftline.core.wire import WireError, decode
 
 # What walking through a value raises that is not made as Driftline makes it.
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -21,22 +23,45 @@ _DEEP = 100  # JSON that Driftline writes is nested less
 _NAME = re.compile(r"[\w.:@+=-]{1,200}", re.ASCII)
 _WORDS = re.compile(r"[\w .:@+=/-]{1,200}", re.ASCII)
 _TIME = re.compile(r"[\w .:+-]{0,40}", re.ASCII)
-_TEXT, _TEXTS = (str,), "texts"
-_COUNTS = "two whole numbers"
-_DIFFERENCES = "differences of a script"
-_OF_DIFFERENCES = ("id", "kind", "event_kind", "path", "expected", "got", "sentence")
-_FAILURE: dict[str, Any] = {"type": _TEXT, "message": _TEXT, "traceback": _TEXT}
-# Fields that are read; each may be missing or null. Other fields are somebody else's business.
-_VERDICT: dict[str, Any] = {
-    "verdict": _TEXT, "kind": _TEXT, "reason": _TEXT, "blame": _TEXT, "script": _TEXT, "without": _TEXT,
-    "mutation": _TEXT, "failed_runs": _COUNTS, "other_inputs": _COUNTS, "others": (dict,), "artifacts": _TEXTS,
-    "sighting": (dict,), "differences": _DIFFERENCES, "rule": {"name": _TEXT, "where": _TEXT},
+_TEXTS = tuple[str, ...]
+Shape = Mapping[str, Any]
+# A shape names the fields that are read, each with its type (as core/wire.py reads it), a shape of its own, or, in a
+# list, the shape of its items. A field may be missing or null, except in items and where `_WHOLE` names the object.
+# Other fields are somebody else's business.
+_DIFFERENCE: Shape = dict.fromkeys(("id", "kind", "event_kind", "path", "expected", "got", "sentence"), str)
+_SIGHTING: Shape = {
+    "machine": str, "operators": _TEXTS, "dtypes": _TEXTS, "settings": _TEXTS,
+    "answers": [{"passes": str, "value": str, "answer": bool}],
 }  # fmt: skip
-_EXECUTION: dict[str, Any] = {
-    "target": _TEXT, "outcome": _TEXT, "stage": _TEXT, "failure": _FAILURE, "durations": "numbers", "log": _TEXT,
-    "version": _TEXT, "converter": _TEXT, "taken_by": _TEXT,
+_VERDICT: Shape = {
+    "verdict": str, "kind": str, "reason": str, "blame": str, "script": str, "without": str, "mutation": str,
+    "failed_runs": list[int], "other_inputs": list[int], "others": Mapping[str, Any], "artifacts": Mapping[str, str],
+    "sighting": _SIGHTING, "differences": [_DIFFERENCE], "rule": {"name": str, "where": str},
 }  # fmt: skip
-_WHOLE = ("rule", "failure")  # of these, no field may be missing
+_EXECUTION: Shape = {
+    "target": str, "outcome": str, "stage": str, "durations": Mapping[str, float], "log": str, "version": str,
+    "converter": str, "taken_by": str, "failure": {"type": str, "message": str, "traceback": str},
+}  # fmt: skip
+_PROGRAM: Shape = {
+    "form": str, "framework": str, "digest": str, "name": str, "outputs": _TEXTS, "operators": _TEXTS, "pattern": str,
+    "circumstances": _TEXTS, "data": _TEXTS, "state": str, "origin": str,
+    "inputs": [{"name": str, "dtype": str, "shape": tuple[int, ...]}],
+}  # fmt: skip
+_CASE: Shape = {
+    "program": _PROGRAM, "deployed": {"program": _PROGRAM, "inputs": Mapping[str, str]}, "targets": _TEXTS,
+    "samples": [{"object": str, "origin": str}],
+    "options": {
+        "grad": bool, "seed": int, "timeout": float, "memory_limit": int, "signed_zero": bool, "oracle": str,
+        "plugins": _TEXTS, "accept": _TEXTS, "stress": bool,
+    },
+}  # fmt: skip
+_PLAN: Shape = {
+    "targets": _TEXTS, "accept": _TEXTS, "plugins": _TEXTS, "shard": str,
+    "seed": int, "seconds": float, "programs": int, "timeout": float, "llm": {"model": str},
+}  # fmt: skip
+_ENVIRONMENT: Shape = {"versions": Mapping[str, str | None], "left_out": _TEXTS, "run": str}
+_COUNTS = ("failed_runs", "other_inputs")  # of a verdict: so many of so many, or nothing
+_WHOLE = ("rule", "failure")
 
 
 def shallow_json(text: str) -> Any:
@@ -80,11 +105,37 @@ def check_bug(row: Iterable[Any]) -> None:
 
 def check_finding(verdict: Any, execution: Any) -> None:
     """Raise `ValueError` for a finding with a field that is not what its readers take it for."""
-    for told, shape, name in ((verdict, _VERDICT, "verdict"), (execution, _EXECUTION, "execution")):
-        _check_fields(told, shape, name)
+    _check_object(verdict, _VERDICT, "verdict")
+    _check_object(execution, _EXECUTION, "execution")
+    for name in _COUNTS:
+        if len(verdict.get(name) or (0, 0)) != 2:
+            raise ValueError(f"verdict.{name} is {verdict[name]!r:.60}")
     _check_evidence(verdict.get("evidence"))
-    for one in verdict.get("differences") or ():
-        _check_evidence(one.get("evidence"))
+    for difference in verdict.get("differences") or ():
+        _check_evidence(difference.get("evidence"))
+
+
+def check_case(body: object) -> None:
+    """Raise `ValueError` for the body of a case with a field that is not what its readers take it for."""
+    _check_object(body, _CASE, "case")
+
+
+def check_hunt(plan: Any, environment: Any) -> None:
+    """Raise `ValueError` for a hunt with a field that is not what its readers take it for."""
+    _check_object(plan, _PLAN, "plan")
+    _check_object(environment, _ENVIRONMENT, "environment")
+    try:
+        for target in (*(plan.get("targets") or ()), *(environment.get("versions") or ())):
+            Target.parse(target)
+    except DriftlineError as error:
+        raise ValueError(f"a target is none: {error}") from error
+
+
+def check_texts(*columns: object) -> None:
+    """Raise `ValueError` for a column of text that holds a number or bytes: SQLite lets any column hold any value."""
+    for value in columns:
+        if not isinstance(value, str):
+            raise ValueError(f"{value!r:.60} is no text")
 
 
 def _check_evidence(evidence: Any) -> None:
@@ -96,32 +147,26 @@ def _check_evidence(evidence: Any) -> None:
         raise ValueError(f"its evidence cannot be read ({type(error).__name__}: {error})") from error
 
 
-def _check_fields(told: Any, shape: Mapping[str, Any], name: str) -> None:
+def _check_object(told: object, shape: Shape, name: str, *, whole: bool = False) -> None:
     if not isinstance(told, dict):
         raise ValueError(f"its {name} is no object")
     for field, wanted in shape.items():
         value = told.get(field)
-        if value is None:
-            if name in _WHOLE:
-                raise ValueError(f"{name}.{field} is missing")
-        elif isinstance(wanted, dict):
-            if value:
-                _check_fields(value, wanted, field)
-        elif not _is(value, wanted):
-            raise ValueError(f"{name}.{field} is {value!r:.60}")
+        if value is not None:
+            _check_value(value, wanted, name, field)
+        elif whole:
+            raise ValueError(f"{name}.{field} is missing")
 
 
-def _is(value: Any, wanted: Any) -> bool:
-    if wanted == _COUNTS:
-        return value == [] or (
-            isinstance(value, list) and len(value) == 2 and all(type(count) is int for count in value)
-        )
-    if wanted == _DIFFERENCES:
-        return isinstance(value, list) and all(
-            isinstance(one, dict) and all(isinstance(one.get(name), str) for name in _OF_DIFFERENCES) for one in value
-        )
-    if wanted == "numbers":
-        return isinstance(value, dict) and all(type(item) in (int, float) for item in value.values())
-    if wanted == _TEXTS:
-        return isinstance(value, dict) and all(isinstance(item, str) for item in chain(value, value.values()))
-    return isinstance(value, wanted)
+def _check_value(value: Any, wanted: Any, name: str, field: str) -> None:
+    if isinstance(wanted, dict):
+        if value:
+            _check_object(value, wanted, field, whole=field in _WHOLE)
+        return
+    several = isinstance(wanted, list)
+    try:
+        decode(list[object] if several else wanted, value)
+    except WireError as error:
+        raise ValueError(f"{name}.{field} is {value!r:.60}") from error
+    for item in value if several else ():
+        _check_object(item, wanted[0], field, whole=True)

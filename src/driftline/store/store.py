@@ -39,7 +39,15 @@ from driftline.core.verdict import Fingerprint, Status
 from driftline.core.wire import WireError, decode
 from driftline.store.objects import Objects, readable_copy
 from driftline.store.opening import DATABASE_FILES, require_own_schema, require_plain_files
-from driftline.store.rows import DAMAGE, check_bug, check_finding, fingerprint_of, shallow_json
+from driftline.store.rows import (
+    DAMAGE,
+    check_bug,
+    check_case,
+    check_finding,
+    check_texts,
+    fingerprint_of,
+    shallow_json,
+)
 from driftline.store.schema import check_version, make_tables
 
 
@@ -225,7 +233,9 @@ class Store:
         if not row:
             raise StoreError(f"The case {case_id} is not in the store {self.path}.")
         try:
-            return self._case(shallow_json(row[0][0]))
+            body = shallow_json(row[0][0])
+            check_case(body)
+            return self._case(body)
         except StoreError:
             raise
         except (DriftlineError, *DAMAGE) as error:
@@ -386,6 +396,7 @@ class Store:
         if verdict is None or execution is None:
             return None
         try:
+            check_texts(row[0], row[1], row[4])
             check_finding(verdict, execution)
         except ValueError as error:
             self.note_gap(f"A finding of {bug} in the store {self.path} is damaged ({error}); it is left out.")
