@@ -1,9 +1,9 @@
-"""Are these the values? The rule for programs without a shadow: TensorFlow, JAX, and torch that cannot be recorded.
+"""Compare outputs with a reference for programs without a shadow: TensorFlow, JAX, and torch that cannot be recorded.
 
-A float passes if it lies within what rounding may do to it, estimated from three sources: the rounding of the result
-itself, the movement of the float64 result when inputs move by one rounding error (conditioning), and the error that the
-unoptimised run makes against float64 (the noise of the algorithm). The factors are generous: this rule may miss a small
-error, it must not cry wolf.
+A float passes if it lies within the estimated rounding error, which has three sources: the rounding of the result
+itself, the change of the float64 result when inputs move by one rounding error (conditioning), and the error of the
+unoptimised run against float64 (the noise of the algorithm). The factors are generous: this rule may miss small errors
+but must not raise false alarms.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BLIND = 64.0
 
 @dataclass(frozen=True)
 class Expected:
-    """What one output should be."""
+    """The reference values of one output: from the unoptimised run, from float64, and how far rounding moves them."""
 
     native: Array
     exact: Array | None
@@ -44,7 +44,8 @@ class Expected:
 
 @dataclass(frozen=True)
 class Comparison:
-    """No `kind` means that the values agree. `evidence.ratio` is the worst error over what was allowed."""
+    """The result of a comparison. `kind` is `None` if the values agree; `evidence.ratio` is the largest error divided
+    by the allowed error; `unjudged` counts the elements that could not be judged."""
 
     kind: Kind | None = None
     evidence: Evidence = NOTHING
@@ -152,7 +153,7 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
 
 
 def flipped_zero(got: Mapping[str, Array], expected: Mapping[str, Array]) -> Evidence | None:
-    """The first output with a zero of the other sign."""
+    """Return evidence for the first output that has a zero of the wrong sign, or `None` if there is none."""
     for name, native in expected.items():
         if is_float(native.dtype.name):
             flipped = (got[name] == 0) & (native == 0) & (np.signbit(got[name]) != np.signbit(native))
@@ -165,7 +166,7 @@ def flipped_zero(got: Mapping[str, Array], expected: Mapping[str, Array]) -> Evi
 def _evidence(
     expected: Array, got: Array, wrong: Array, order: Array | None = None, dtype: str = "", **more: Array | None
 ) -> Evidence:
-    """What is wrong with the elements of a mask; the worst by `order` first."""
+    """Describe the elements where `wrong` is true, listing those with the highest `order` first."""
     name = dtype or got.dtype.name
     at = places(np.zeros(wrong.shape) if order is None else order, wrong)
     worst = elements(expected, got, at, more.get("native"), more.get("allowed"))
@@ -183,7 +184,7 @@ def _evidence(
 def _allowance(
     exact: Array, native: Array, spread: Array, finite: Array, unit: float, tiny: float, *, blind: bool, by_quanta: bool
 ) -> Array:
-    """How far from the float64 value an element may lie."""
+    """Return, for each element, the largest legal distance from the float64 value."""
     magnitudes = np.abs(exact[finite])
     scale = float(np.sqrt(np.mean(np.square(magnitudes)))) if magnitudes.size else 0.0
     if not np.isfinite(scale):
@@ -207,5 +208,5 @@ def _allowance(
 
 
 def _class(values: Array) -> Array:
-    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    """Classify each element: 0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
     return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))

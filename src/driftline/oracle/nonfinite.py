@@ -1,4 +1,4 @@
-"""NaN and Inf, by place: which of them may stand where the reference has something else?"""
+"""Compare NaN and infinities element by element, and decide which differences from the reference are legal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from driftline.oracle.arithmetic import Arithmetic
 def compare_classes(
     got: Array, native: Array, reference: Array, samples: Array, arithmetic: Arithmetic
 ) -> tuple[Array, Array]:
-    """Elements that differ from the reference in being finite, NaN, Inf or -Inf: first those for which there is no
-    excuse, then all of them. Where the program's own run or a legal one shows the same, it is legal."""
+    """Return two masks: elements whose class (finite, NaN, Inf or -Inf) illegally differs from the reference, and all
+    elements whose class differs. A difference is legal if the program's own run or a legal run shows the same class."""
     dtype = got.dtype
     unit = arithmetic.unit(dtype.name)
     value, own = got.astype(np.float64), native.astype(np.float64)
@@ -46,13 +46,13 @@ def compare_classes(
 
 
 def _on_an_edge(classes: list[Array]) -> Array:
-    """Where rounding decides between NaN and something else, or between the two infinities, the argument of a root, a
-    logarithm or a quotient lies on the edge of its domain: on the edge itself stands a third thing."""
+    """Mask the elements where legal runs disagree about NaN or about the sign of infinity. There the argument of a
+    root, a logarithm or a quotient lies on the edge of its domain, where a third result is possible."""
     seen = [np.any([drawn == one for drawn in classes], axis=0) for one in range(4)]
     several = np.sum(seen, axis=0) > 1
     return np.asarray((seen[1] & several) | (seen[2] & seen[3]))
 
 
 def class_of(values: Array) -> Array:
-    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    """Classify each element: 0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
     return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))

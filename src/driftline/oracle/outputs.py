@@ -1,4 +1,4 @@
-"""The outputs of a compiler held against the answer of a shadow, one after the other, and what is said of each."""
+"""Compare the outputs of a compiler with the answer of a shadow, output by output, and describe what is wrong."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ UNMODELLED = 1000.0  # times as far off as the unoptimised run: no flaw of the n
 
 @dataclass(frozen=True)
 class ShadowAnswer:
-    """What a shadow says of all outputs of a program on one input sample."""
+    """The answer of a shadow for all outputs of a program on one input sample: reference values, noisy samples of them,
+    and the elements that the specification leaves open."""
 
     reference: Arrays
     samples: Arrays  # one row per run
@@ -53,7 +54,7 @@ class ShadowAnswer:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the arrays take."""
+        """The memory used by the arrays, in bytes."""
         sides = (self.reference, self.samples, self.low, self.high, self.open, self.bound, self.readings)
         return sum(array.nbytes for side in sides for array in side.values())
 
@@ -64,7 +65,7 @@ class ShadowAnswer:
 
 @dataclass(frozen=True)
 class WrongOutput:
-    """What is wrong with an output."""
+    """A wrong output: the kind of failure and the evidence."""
 
     kind: Kind
     evidence: Evidence
@@ -75,13 +76,14 @@ class WrongOutput:
 
     @property
     def reason(self) -> str:
-        """What is wrong, without the name of the output."""
+        """A description of the failure, without the name of the output."""
         return describe(self.kind, replace(self.evidence, output=""))
 
 
 @dataclass(frozen=True)
 class JudgedOutputs:
-    """The result for all outputs: a finding, or how close to one it came and how much could not be judged."""
+    """The result for all outputs: the first finding, or how close the outputs came to one, and how much was not
+    judged."""
 
     finding: WrongOutput | None = None
     unjudged: int = 0
@@ -151,8 +153,9 @@ def judge_all(
 
 
 def _with_what_it_gave(finding: WrongOutput, plain: Array, native: Array) -> WrongOutput:
-    """The finding with what the unoptimised run really gave for elements that are judged against another reading of
-    the specification than its own. How far that run is off says nothing there."""
+    """Restore the values of the unoptimised run in the evidence, for elements that are judged against another reading
+    of the specification than the run's own. The error of the unoptimised run is removed there, because it has no
+    meaning."""
     found = finding.evidence
 
     def is_other(element: Element) -> bool:
@@ -170,8 +173,8 @@ def _with_what_it_gave(finding: WrongOutput, plain: Array, native: Array) -> Wro
 
 
 def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic) -> tuple[Arrays, bool]:
-    """The outputs with open elements made equal to the reference's, and whether any of them differed by more than
-    rounding."""
+    """Return the outputs with open elements set to the reference's values, and whether any open element differed by
+    more than rounding."""
     settled: Arrays = {}
     differs = False
     for name, value in got.items():
@@ -190,8 +193,8 @@ def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic:
 def with_readings(
     got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic
 ) -> tuple[Arrays, ShadowAnswer]:
-    """Where the specification can be read in a few ways and an element is as in none of them, the element is not open:
-    it is judged against the reading that comes closest."""
+    """Return `native` and `shadow` changed for bound open elements of `got` that match none of the allowed readings:
+    those elements are no longer open, but are judged against the closest reading."""
     native, left_open, reference = dict(native), dict(shadow.open), dict(shadow.reference)
     samples, low, high = dict(shadow.samples), dict(shadow.low), dict(shadow.high)
     for name, bound in shadow.bound.items():
@@ -212,8 +215,8 @@ def with_readings(
 
 
 def _as_read(got: Array, rows: Array, arithmetic: Arithmetic) -> Array:
-    """Elements that lie between the readings, as what is computed from several of them may, or are NaN or infinite as
-    in one of them."""
+    """Mask the elements of `got` that match the readings in `rows`: numbers between the lowest and highest reading (a
+    result may combine several), and NaN or infinities that occur in one of them."""
     parts = ((got.real, rows.real), (got.imag, rows.imag)) if got.dtype.kind == "c" else ((got, rows),)
     legal = np.ones(got.shape, dtype=bool)
     for value, each in parts:
@@ -228,8 +231,11 @@ def _as_read(got: Array, rows: Array, arithmetic: Arithmetic) -> Array:
 
 
 def _only_rounded(name: str, value: Array, shadow: ShadowAnswer, arithmetic: Arithmetic) -> Array:
-    """Elements as close to the reference as rounding leaves them. In many of the noisy runs what is open comes out
-    otherwise, which must not count as rounding: so the quarter of them that moved least says what rounding does."""
+    """Mask the elements that differ from the reference by no more than rounding.
+
+    In many noisy runs an open element takes another value, which must not count as rounding, so sigma is estimated from
+    the quarter of the runs in which the element moved least.
+    """
     if not is_float(value.dtype.name) or name not in shadow.reference or shadow.reference[name].shape != value.shape:
         return np.zeros(value.shape, bool)
     reference = shadow.reference[name]
@@ -245,7 +251,8 @@ def _same_values(got: Array, native: Array) -> bool:
 
 
 def _known_only(samples: Array, mask: Array | None) -> Array:
-    """Samples without open elements: what stands there, such as old memory, says nothing about usual rounding."""
+    """Return the samples with open elements set to NaN: their values, such as old memory, say nothing about
+    rounding."""
     if mask is None or mask.shape != samples.shape[1:] or not mask.any():
         return samples
     return np.where(mask, np.nan, samples)
@@ -253,7 +260,8 @@ def _known_only(samples: Array, mask: Array | None) -> Array:
 
 @dataclass(frozen=True)
 class JudgedPart:
-    """What is said of one output, or of the real or imaginary half of one; `near` is how close it came to a finding."""
+    """The result for one output, or for the real or imaginary part of one; `near` describes how close it came to a
+    finding."""
 
     finding: WrongOutput | None = None
     unjudged: int = 0
@@ -267,7 +275,8 @@ def _parts(got: Array, native: Array, shadow: ShadowAnswer, name: str) -> list[t
 
 
 def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> JudgedPart:
-    """Integers and booleans: equal to the reference, within the band of legal steps, or a valid choice."""
+    """Judge integers and booleans: they must equal the reference, lie within the band of legal steps, or be a valid
+    choice."""
     if shadow.choices.get(name) == "":
         return JudgedPart()
     wrong = (got != native) & (got != shadow.reference[name])
@@ -297,7 +306,7 @@ def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> 
 
 @dataclass(frozen=True)
 class Shadowed:
-    """What the shadow says of one output."""
+    """The answer of the shadow for one output."""
 
     reference: Array
     samples: Array
@@ -356,7 +365,7 @@ def _judge_float(
 
 
 def _odd_ones(got: Array, native: Array, reference: Array, odd: Array) -> tuple[Element, ...]:
-    """Elements that are NaN or infinite in the wrong place, the first of each sort of fault first."""
+    """Return the first elements whose NaN or infinity is wrong (at most `MOST_ODD`)."""
     if not odd.any():
         return ()
     with np.errstate(all="ignore"):
@@ -385,7 +394,7 @@ def _nonfinite(name: str, got: Array, native: Array, reference: Array, odd: Arra
 def _near_miss(
     name: str, value: Array, native: Array, shadow: Shadowed, deviation: Deviation, own: Deviation
 ) -> Evidence:
-    """How close an output came to a finding, with the element that came closest."""
+    """Return evidence of how close an output came to a finding, with the element that came closest."""
     place, reference = deviation.place, shadow.reference
     with np.errstate(all="ignore"):
         eager = float(np.abs(native.astype(np.float64)[place] - reference[place])) if reference.size else 0.0
@@ -410,7 +419,8 @@ def _near(found: Evidence) -> float:
 
 
 def _with_severity(finding: WrongOutput | None, worst_case: float) -> WrongOutput | None:
-    """Label a wrong element: certain when it lies beyond even what all errors of the graph together could do."""
+    """Mark a wrong element as certain if its error exceeds even the sum of all possible rounding errors of the
+    graph."""
     if finding is None or finding.kind is not Kind.WRONG_VALUE or finding.evidence.element_z is None:
         return finding
     certain = finding.evidence.element_z > worst_case > 0
@@ -418,8 +428,8 @@ def _with_severity(finding: WrongOutput | None, worst_case: float) -> WrongOutpu
 
 
 def _is_unmodelled(found: WrongOutput) -> bool:
-    """Where the program's own unoptimised run stands as far off, the noise model does not cover the program: then a
-    wrong element is one only if it is much further off than that."""
+    """True if the unoptimised run is itself beyond the limit and the output's error is at most `UNMODELLED` times
+    larger. The noise model does not cover such a program."""
     if found.kind not in (Kind.WRONG_VALUE, Kind.BIAS):
         return False
     own = found.evidence.native_worst_z or 0.0

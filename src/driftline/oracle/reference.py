@@ -1,8 +1,8 @@
-"""The task that computes what a program means: its own result, the float64 result, and how far rounding moves it.
+"""The worker task that computes a reference: the program's own result, the float64 result, and their rounding noise.
 
-Runs in a worker of the program's framework. For each input sample it writes `native` (the program's own
-dtypes) and `exact` (float64). What rounding may do to the result is asked of the shadow, later and only if needed. For
-frameworks without a shadow there is `spread` instead: how far the result moves when each input moves by one rounding.
+Runs in a worker of the program's framework. For each input sample it writes `native` (the program's own dtypes) and
+`exact` (float64). The rounding noise is asked of the shadow, later and only if needed. For frameworks without a shadow
+`spread` is written instead: how far the result moves when each input moves by one rounding.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ Run = Callable[[Arrays], Arrays]
 
 @dataclass(frozen=True)
 class ReferenceRequest:
-    """What does the program mean to this witness? `exact`: in float64 too."""
+    """A request for the reference results of a program, computed by the framework named `witness`. With `exact`, the
+    float64 results are computed too."""
 
     case: CaseFiles
     witness: str
@@ -60,7 +61,7 @@ class ReferenceRequest:
 
 @dataclass(frozen=True)
 class SampleFiles:
-    """What is known of the result on one sample, in files; or what the program raises."""
+    """The reference results for one sample, as files, or the error that the program raises."""
 
     native: Path | None = None
     exact: Path | None = None
@@ -128,7 +129,8 @@ def _answers(
 
 
 def _shadowed(found: SampleFiles, program: OpenedProgram, witness: str, arrays: Arrays, path: Path) -> SampleFiles:
-    """The float64 result of the program's shadow; its noise is asked for later, where it is needed."""
+    """Return `found` with the float64 result of the program's shadow. The rounding noise is computed later, if
+    needed."""
     shadow: Shadow | None = None
     try:
         shadow = import_string(FRONT_ENDS[witness])(program, arrays, IEEE)
@@ -165,7 +167,7 @@ def _sample(
 
 
 def _native(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -> SampleFiles:
-    """The program's own result, or what it raises."""
+    """Run the program in its own dtypes and return the file of its result, or the error that it raises."""
     began = time.process_time()
     try:
         native = reference.native(arrays)
@@ -179,7 +181,8 @@ def _native(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -
 
 
 def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> tuple[Arrays | None, Arrays, str]:
-    """For frameworks without a shadow: the float64 result if there is one, the spread, and a note if there is none."""
+    """Return the float64 result (or `None`), its spread under perturbed inputs, and a note if there is no float64
+    result. For frameworks without a shadow."""
     try:
         lifted = {name: _lift(array) for name, array in arrays.items()}
         plain = cast(ExactRun, reference)
@@ -194,7 +197,8 @@ def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> t
 
 
 def measure_storage(reference: ReferenceRun, arrays: Arrays, storage: str) -> Arrays | None:
-    """How far the float64 result moves when values are kept in fewer bits; `None` where that cannot be found out."""
+    """Return how far the float64 result moves when values are kept in fewer bits, or `None` if that cannot be
+    computed."""
     if not isinstance(reference, StoredRun):
         return None
     lifted = {name: _lift(array) for name, array in arrays.items()}
@@ -211,7 +215,7 @@ def measure_storage(reference: ReferenceRun, arrays: Arrays, storage: str) -> Ar
 
 
 def _distance(one: Array, other: Array) -> Array:
-    """Elementwise; infinite where there is none, as between sizes that follow from values (`tf.boolean_mask`)."""
+    """Return the elementwise distance; infinite where it is undefined, as between sizes that depend on values."""
     if one.shape != other.shape:
         return np.full(other.shape, np.inf)
     with np.errstate(all="ignore"):
@@ -231,7 +235,7 @@ def _lift(array: Array) -> Array:
 
 
 def _spread(run: Run, arrays: Arrays, originals: Arrays, center: Arrays) -> Arrays:
-    """The largest movement of each output element over a few runs with inputs moved by one rounding error."""
+    """Return the largest movement of each output element over a few runs with inputs moved by one rounding error."""
     spread = {
         n: np.zeros(value.shape) for n, value in center.items() if is_float(value.dtype.name) or value.dtype.kind == "c"
     }
@@ -253,9 +257,11 @@ def _spread(run: Run, arrays: Arrays, originals: Arrays, center: Arrays) -> Arra
 
 
 def _mark_overflows(spread: Arrays, run: Run, arrays: Arrays, originals: Arrays, native: Arrays) -> None:
-    """Make the spread NaN where the result is a number as soon as the largest inputs are smaller. There it overflowed
-    on the way, and the order of the terms decides whether that ends in an infinity or, where two of them meet, in
-    NaN. An element that overflows by its own numbers alone has no such order."""
+    """Set the spread to NaN where the result is not finite but becomes finite with smaller inputs.
+
+    There a partial result overflowed, and the order of the terms decides whether the result is an infinity or NaN.
+    Outputs that are computed elementwise are left alone, since they have no such order.
+    """
     if all(bool(np.isfinite(native[name]).all()) for name in spread if name in native):
         return
     tamed = {name: _tamed(array, originals[name]) for name, array in arrays.items()}
@@ -275,8 +281,8 @@ def _mark_overflows(spread: Arrays, run: Run, arrays: Arrays, originals: Arrays,
 
 
 def _overflows_by_itself(run: Run, arrays: Arrays, tamed: Arrays, name: str, mine: Array, places: Array) -> bool:
-    """Is every element of the output made of one element of each input? Some are computed with all other numbers tamed:
-    a sum would be a number then."""
+    """True if each element of the output depends on one element of each input only. This is tested on a few elements,
+    with all other inputs made smaller: a sum would then be finite."""
     if any(array.size != 1 and array.shape != mine.shape for array in arrays.values()):
         return False
     for place in np.argwhere(places)[:TRIED_ALONE]:
@@ -294,7 +300,7 @@ def _overflows_by_itself(run: Run, arrays: Arrays, tamed: Arrays, name: str, min
 
 
 def _tamed(array: Array, original: Array) -> Array:
-    """The array with its largest finite numbers made smaller; itself, if it has none."""
+    """Return the array with its largest finite numbers reduced, or the array itself if it has no large numbers."""
     if not is_float(original.dtype.name):
         return array
     import ml_dtypes
@@ -321,8 +327,8 @@ def _perturb(array: Array, original: Array, rng: np.random.Generator) -> Array:
 
 
 def _is_random(program: OpenedProgram, reference: ReferenceRun, arrays: Arrays, folder: Path) -> tuple[bool, float]:
-    """True if the result depends on the seed: then only targets that share the generator can be compared. Also the
-    seconds of a further run."""
+    """Return whether the result depends on the seed, and the processor time of a second run in seconds. A random
+    program can only be compared with targets that share its generator."""
     first = load_tensors(folder / "0.native")
     program.drawn_otherwise = 1
     try:

@@ -1,8 +1,8 @@
-"""JAX programs: operation by operation, and a float64 run of the same operations.
+"""The reference of JAX programs: a run operation by operation, and a float64 run of the same operations.
 
-Running the function again with 64-bit types on would not do: integers would change with the floats, and every dtype
-that the program spells out would stay small. So the program is traced once in its own types, and the trace is evaluated
-with each small float replaced by float64.
+Running the function again with 64-bit types enabled is not enough: integers would change with the floats, and every
+dtype that the program names would stay small. So the program is traced once in its own types, and the trace is
+evaluated with each small float replaced by float64.
 """
 
 from __future__ import annotations
@@ -52,9 +52,11 @@ class JaxReference:
 
 @contextlib.contextmanager
 def numbers_as_arrays() -> Iterator[None]:
-    """Without compilation, JAX hands Python's numbers to loops and branches as they are, and these compute with them as
-    Python does: integers never overflow. To a compiled program they are arrays from the beginning, and so they are
-    inside this block."""
+    """A context in which Python numbers given to JAX loops and branches become arrays, as they do in a compiled
+    program.
+
+    Without compilation JAX passes Python numbers to loops and branches unchanged, and Python integers never overflow.
+    """
     import jax
 
     plain = {name: getattr(jax.lax, name) for name in ("scan", "fori_loop", "cond", "switch")}
@@ -84,7 +86,7 @@ def numbers_as_arrays() -> Iterator[None]:
 
 
 def _arrays(tree: Any) -> Any:
-    """The same with arrays in the place of Python's numbers."""
+    """Return the tree with Python numbers replaced by arrays."""
     import jax
     import jax.numpy as jnp
 
@@ -92,7 +94,7 @@ def _arrays(tree: Any) -> Any:
 
 
 def evaluate(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
-    """Run a trace in float64, one operation after another; inner programs are run in the same way."""
+    """Evaluate a jaxpr in float64, operation by operation, including its inner jaxprs."""
     values: dict[Any, Any] = {}
 
     def read(atom: Any) -> Any:
@@ -108,7 +110,7 @@ def evaluate(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> 
 
 
 def lift(value: Any) -> Any:
-    """Small floats become float64, small complex numbers complex128; everything else stays."""
+    """Convert small floats to float64 and small complex numbers to complex128; return other values unchanged."""
     import jax
     import jax.numpy as jnp
 

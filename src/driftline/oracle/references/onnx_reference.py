@@ -1,4 +1,5 @@
-"""ONNX programs: the reference evaluator of the ONNX project. Their float64 run is the shadow's (`oracle/shadow`)."""
+"""The reference of ONNX models: the ONNX project's reference evaluator. The shadow (`oracle/shadow`) computes in
+float64."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""TensorFlow programs: eager, operation by operation, and a float64 run of the graph.
+"""The reference of TensorFlow programs: an eager run, operation by operation, and a float64 run of the graph.
 
-TensorFlow fixes dtypes when an operation is made, so the float64 program is made from the graph: variables frozen, and
-every small float type in it (attributes, constants, library functions) replaced by double. A kernel that has no double
-version, or an operation whose output type is fixed, makes the import fail, and there is no float64 run.
+TensorFlow fixes dtypes when an operation is made, so the float64 program is made from the graph: variables are frozen,
+and every small float type in the graph (attributes, constants, library functions) is replaced by double. If a kernel
+has no double version, or an operation has a fixed output type, the import fails and there is no float64 run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TensorFlowReference:
 
 
 class _Float64Graph:
-    """The program's graph in float64, in a session that optimises nothing."""
+    """The program's graph in float64, in a session without optimisations."""
 
     def __init__(self, program: OpenedProgram) -> None:
         import tensorflow as tf
@@ -81,7 +81,7 @@ class _Float64Graph:
         return {name: np.asarray(value) for name, value in results.items()}
 
     def run_stored(self, arrays: Arrays, storage: str, seed: int) -> Arrays:
-        """One operation after another, with what each of them gives kept in fewer bits."""
+        """Run operation by operation, keeping the result of each in fewer bits (`storage`)."""
         rng = np.random.default_rng(seed)
         values: dict[str, Any] = {tensor: arrays[name] for name, tensor in self._inputs.items()}
         for operation in self._graph.get_operations():
@@ -98,7 +98,8 @@ class _Float64Graph:
 
 
 def promote_to_float64(definition: Any) -> None:
-    """Replace the small float and complex types of a graph, its constants and its functions by the 64-bit ones."""
+    """Replace the small float and complex types in a graph, its constants and its functions by 64-bit types, in
+    place."""
     import tensorflow as tf
 
     double, half = tf.float64.as_datatype_enum, (tf.float32, tf.float16, tf.bfloat16)

@@ -1,9 +1,9 @@
 """Operations at which a rounding error can decide: steps (floor, comparisons, casts to integers) and choices (argmax,
 topk, sort).
 
-A step may legally fall to either side while its argument lies within some sigma of the edge. A choice need not be equal
-to the reference's, it must be *valid*: the values at the chosen places are as good as those at the reference's. Which
-operations these are is the business of each front end; what is legal at them is the same for all.
+A step may legally fall to either side while its argument lies within a few sigma of the edge. A choice need not equal
+the reference's choice, but must be *valid*: the values at the chosen indices are as good as those at the reference's.
+The front ends know which operations decide; this module defines what is legal for them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ OTHER_PLACES = "the chosen places differ"  # what is said of a choice among inte
 
 @dataclass(frozen=True)
 class Order:
-    """Open elements in some order: falling, rising, then drawn. What chooses among them, or compares them, comes out
-    otherwise. Several operations with open elements come in some order too: `turn` is the place of this one."""
+    """Distinct values for open elements, in falling, rising or random order, so that operations that compare these
+    elements or choose among them give other results. Operations with open elements are ordered among each other too."""
 
     number: int
 
     def numbers(self, dtype: np.dtype[Any], shape: tuple[int, ...], turn: int, turns: int) -> Array:
-        """As many different ones as the type has room for."""
+        """Return values of `dtype`, distinct as far as its range allows, for operation number `turn` of `turns`."""
         size = math.prod(shape)
         if dtype.kind == "b":
             return np.asarray((np.arange(size) + turn + self.number) % 2 == 0).reshape(shape)
@@ -57,8 +57,8 @@ FEW_ORDERS = ORDERS[:3]  # where nothing chooses among many
 
 @dataclass
 class DecidingArgument:
-    """A float argument of a deciding operation: the reference's value, and how far rounding moved it. `own` is the
-    error that the operation itself may make on the way to its decision, such as the division in a quantisation."""
+    """A float argument of a deciding operation: its value in the reference run, and how far rounding moved it. `own` is
+    the error of the operation itself before it decides, such as the division in a quantisation."""
 
     reference: Array
     squares: Array
@@ -83,15 +83,16 @@ class DecidingArgument:
 
 @dataclass
 class Decision:
-    """What is known of one deciding operation; its float arguments go by their position."""
+    """The observed values of one deciding operation; its float arguments are keyed by position."""
 
     arguments: dict[int, DecidingArgument] = field(default_factory=dict)
     edge: float | None = None  # the number that its one argument is compared with, if it is that
 
     @property
     def open(self) -> bool:
-        """Did rounding move anything here, and close enough to the edge where that is known? The softmax of attention
-        compares with minus infinity, and softplus with 20: pushing what is far from it would change nothing."""
+        """True if rounding moved an argument here, and close enough to the edge where the edge is known. The softmax of
+        attention compares with minus infinity, and softplus with 20; pushing values far from these edges would change
+        nothing."""
         return any(bool(np.any(self._moved(argument))) for argument in self.arguments.values())
 
     def _moved(self, argument: DecidingArgument) -> Array:
@@ -115,7 +116,8 @@ class Decision:
             argument.observe(values[position])
 
     def pushed(self, values: Mapping[int, Array], run: int, random: np.random.Generator) -> dict[int, Array]:
-        """Arguments moved by as much as is legal: together in the first runs, each at random in the others."""
+        """Return the arguments moved as far as is legal: all in one direction in the first runs, each at random in
+        later runs."""
         moved = {}
         for order, (position, argument) in enumerate(self.arguments.items()):
             if position not in values or values[position].shape != argument.reference.shape:
@@ -144,11 +146,11 @@ def choice_problem(
     first_wins: bool = False,
     wanted: Array | None = None,
 ) -> str:
-    """Why a choice along this axis (or over the whole tensor) is not valid; empty when it is.
+    """Return why the choice `chosen` along `axis` (or over the whole tensor) is not valid, or an empty string if it is.
 
-    `distinct`: no place may be taken twice. `in_order`: the order of the chosen places counts. `first_wins`: of
-    equal values that rounding does not move, the one that the specification names must be taken. `wanted`: the values
-    to be chosen, where they are known better than the places.
+    `distinct`: no index may be taken twice. `in_order`: the order of the chosen indices matters. `first_wins`: of equal
+    values that rounding does not move, the one that the specification names must be taken. `wanted`: the correct
+    values, where they are known better than their indices.
     """
     if argument is None:
         return "" if np.array_equal(expected, chosen) else OTHER_PLACES
@@ -184,21 +186,24 @@ def choice_problem(
 
 
 def other_places(shape: tuple[int, ...], places: int, run: int) -> Array:
-    """Other choices among so many places, for runs that show what depends on them. In the first runs each element is
-    every place in turn, for what is compared with one; in the others all are drawn anew, for what is added up."""
+    """Return alternative choices among `places` indices, for runs that show which outputs depend on a choice.
+
+    In the first runs each element takes every index in turn, for operations that compare a choice with one index. In
+    later runs all are drawn at random, for operations that add choices up.
+    """
     if run < places:
         return np.asarray((np.random.default_rng(0).integers(0, places, shape) + run) % places)
     return np.asarray(np.random.default_rng(run).integers(0, places, shape))
 
 
 def choice_runs(places: int) -> range:
-    """How many such runs, for a choice among at most so many places."""
+    """Return the numbers of the runs needed for choices among at most `places` indices; empty if `places` is 0."""
     return range(min(places, MOST_PLACES) + DRAWN) if places else range(0)
 
 
 def touched(mask: Array, axis: int | None, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
-    """The elements of each result that depend on the marked elements of an argument, or of the choice itself: with one
-    place along the axis of a choice, all of them."""
+    """Return, for each result shape, a mask of the elements that depend on the marked elements. `mask` marks elements
+    of an argument or of the choice itself; along the axis of a choice, one marked element affects all others."""
     if axis is not None and mask.ndim:
         mask = np.asarray(mask.any(axis=axis, keepdims=True))
         if any(len(shape) < mask.ndim for shape in shapes):

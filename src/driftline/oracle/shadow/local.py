@@ -1,6 +1,6 @@
-"""The shadow of a program in the process that asks: for batches in a worker, and for the user's own Python.
+"""A shadow that runs in the calling process: for batches in a worker, and for the user's own Python.
 
-`oracle/shadow/task.py` is the other way, where a worker plays and the parent asks.
+In `oracle/shadow/task.py`, by contrast, a worker runs the shadow and the parent asks it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from driftline.programs.opened import OpenedProgram
 
 
 class LocalShadow:
-    """The shadow of one program on one sample, played in this process."""
+    """The shadow of one program on one sample, executed in this process."""
 
     def __init__(self, opened: OpenedProgram, arrays: Arrays, deadline: float = math.inf) -> None:
-        """`deadline`: of `time.monotonic`, after which it gives no answer."""
+        """`deadline` is a value of `time.monotonic` after which the shadow gives no more answers."""
         self._opened, self._arrays, self._deadline = opened, arrays, deadline
         self._players: dict[str, Player] = {}
         self.late = False  # was there no answer because of that?
@@ -33,7 +33,7 @@ class LocalShadow:
 
     @property
     def draws(self) -> bool:
-        """True if the program was seen to draw random numbers."""
+        """True if the program drew random numbers."""
         return any(player.draws for player in self._players.values())
 
     def ask(self, arithmetic: str, runs: int, outputs: Arrays | None) -> ShadowAnswer:
