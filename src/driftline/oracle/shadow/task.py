@@ -1,7 +1,7 @@
-"""The task that plays a program's shadow, in a worker of its framework.
+"""The task that executes a program's shadow in a worker of its framework.
 
-Asked for `runs` samples on one input sample, it writes the float64 reference, the samples, and the band of legal steps
-and choices. With the outputs of a compiler at hand it first takes over the valid choices among them.
+For `runs` samples on one input sample, it writes the float64 reference, the samples, and the band of legal steps and
+choices. With the outputs of a compiler, the valid choices among them are adopted first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FRONT_ENDS = {
 
 @dataclass(frozen=True)
 class ShadowRequest:
-    """How far may rounding move the result on one sample?"""
+    """A request for the rounding noise of the result on one sample."""
 
     case: CaseFiles
     witness: str
@@ -44,7 +44,7 @@ class ShadowRequest:
 
 @dataclass(frozen=True)
 class ShadowFiles:
-    """A `ShadowAnswer` whose arrays lie in files."""
+    """A `ShadowAnswer` whose arrays are stored in files."""
 
     reference: Path
     samples: Path
@@ -110,7 +110,7 @@ def play(request: ShadowRequest, context: Context) -> ShadowReply:
 
 
 def play_shadow(shadow: Shadow, runs: int, outputs: Path | None, folder: Path) -> ShadowFiles:
-    """Ask, and leave the answer in files."""
+    """Ask the shadow and write the arrays of its answer to files in `folder`."""
     found = ask_shadow(shadow, runs, load_tensors(outputs) if outputs else None)
     return ShadowFiles(
         reference=_write(folder / "shadow.reference", found.reference),
@@ -135,5 +135,5 @@ def _write(path: Path, arrays: Arrays) -> Path:
 
 
 def ask_shadow(shadow: Shadow, runs: int, outputs: Arrays | None) -> ShadowAnswer:
-    """The answer of a shadow that is asked once, in this process."""
+    """Ask a shadow once, in this process, and return its answer."""
     return Player(shadow).ask(runs, outputs)

@@ -1,4 +1,4 @@
-"""Opens the shadow of an ONNX program."""
+"""Open the shadow of an ONNX program in the evaluator of the ONNX project."""
 
 from __future__ import annotations
 

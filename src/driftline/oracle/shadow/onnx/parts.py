@@ -1,4 +1,4 @@
-"""Prepares an ONNX model for its shadow: compositions taken apart, and the type in which each value is stored."""
+"""Prepare an ONNX model for its shadow: inline composite operators, and find the type in which each value is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPOSITIONS = (
 
 
 def taken_apart(model: Any) -> Any:
-    """The model with its own functions, and those compositions, replaced by their parts."""
+    """Return the model with its local functions, and the operators in `_COMPOSITIONS`, replaced by their parts."""
     from onnx import inliner
 
     model = inliner.inline_local_functions(model)
@@ -32,7 +32,7 @@ def taken_apart(model: Any) -> Any:
 
 
 def _spell_out_defaults(model: Any) -> None:
-    """The inliner leaves an attribute without a value empty, where the operator has a default for it."""
+    """Set missing attributes to the operator's defaults, because the inliner would leave them empty."""
     from onnx import defs
 
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
@@ -47,7 +47,7 @@ def _spell_out_defaults(model: Any) -> None:
 
 
 def _declare_constants(model: Any) -> None:
-    """The inliner asks for the types of a node's arguments, and knows none of an initializer that is no input."""
+    """Declare the types of all initializers, because the inliner needs the types of a node's arguments."""
     from onnx import helper
 
     for graph in graphs(model.graph):
@@ -59,15 +59,16 @@ def _declare_constants(model: Any) -> None:
 
 
 def promoted(model: Any) -> Any:
-    """The same in float64. Inferred types of intermediate values are dropped: the evaluator does not need them."""
+    """Return the model with small floats replaced by float64, and without the inferred types, which the evaluator does
+    not need."""
     model = with_floats_in(model, "float64", SMALL_FLOATS)
     del model.graph.value_info[:]
     return model
 
 
 def inferred_types(model: Any) -> dict[str, str]:
-    """Name of a value -> the float type in which the program stores it, and '' for what is no float. Values of which
-    nothing is known are missing."""
+    """Map the names of values to the float types in which the program stores them, or '' for values that are not
+    floats. Values of unknown type are missing; the map is empty if shape inference fails."""
     from onnx import shape_inference
 
     try:
@@ -85,7 +86,7 @@ def inferred_types(model: Any) -> dict[str, str]:
 
 
 def graphs(graph: Any) -> Iterator[Any]:
-    """A graph and all graphs inside its nodes."""
+    """Iterate over a graph and all graphs inside its nodes."""
     from onnx import AttributeProto
 
     yield graph

@@ -1,4 +1,4 @@
-"""What is known of a node of an ONNX graph before it is played."""
+"""The properties of a node of an ONNX graph that are known before it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 
 @dataclass(frozen=True)
 class Plan:
-    """What every run needs to know of a node."""
+    """The properties of a node that every run needs."""
 
     node: Any  # kept, so that its id is not given to another
     container: bool
@@ -30,7 +30,7 @@ class Plan:
 
 
 class Planner:
-    """Finds out what is the same every time a node runs: a graph is played dozens of times."""
+    """Computes the plan of each node once, because a graph is executed dozens of times."""
 
     def __init__(self, types: dict[str, str], arithmetic: Arithmetic, opset: int) -> None:
         self._types = types
@@ -66,8 +66,11 @@ class Planner:
         )
 
     def _notes_codes(self, node: Any) -> bool:
-        """Follow quantised values; a node is planned when it is first run, after those before it. To quantise what was
-        never quantised is one rounding, which the standard lays down: there, a quantum too much is plainly wrong."""
+        """Record which values derive from quantised values; return True if the node quantises such a value again.
+
+        Nodes are planned in the order of their first run. Quantising a value that was never quantised is a single
+        rounding that the standard specifies, so an error of one quantum is not legal there.
+        """
         function = getattr(node, "impl_", None)
         inside = [inner.onnx_node for inner in function.rt_nodes_] if function else []
         derived = any(map(self._touches_codes, (node.onnx_node, *inside)))
@@ -79,7 +82,7 @@ class Planner:
         return node.op_type in QUANTISING and derived
 
     def _touches_codes(self, node: Any) -> bool:
-        """A branch or a loop does if anything inside of it does."""
+        """True if the node, or any node inside its branches or loop bodies, reads quantised values."""
         if node.op_type in READS_CODES or any(name in self._from_codes for name in node.input):
             return True
         return any(self._touches_codes(inner) for body in _bodies(node) for inner in body.node)
@@ -96,14 +99,16 @@ class Planner:
         return unit(after) <= unit(before) and largest(after) >= largest(before)
 
     def _leaves_floats(self, node: Any) -> bool:
-        """Is it a cast of a float to an integer, a boolean, or a float so small that it is kept as it is?"""
+        """True if the node casts a float to an integer, a boolean, or an 8-bit float, which the shadow keeps as it
+        is."""
         if node.op_type not in ("Cast", "CastLike") or not self._types.get(node.input[0]):
             return False
         after = self._types.get(node.output[0], "")
         return not after or after.startswith("float8")
 
     def _dtypes(self, node: Any) -> tuple[str | None, ...]:
-        """The float types in which the program stores the results; for unknown ones, that of an argument."""
+        """Return the float types in which the program stores the results. If a type is unknown, use that of an
+        argument."""
         known = [self._types.get(name) for name in node.input]
         usual = next((t for t in known if t), None)
         return tuple(self._types.get(name, usual or "") or None for name in node.output)
@@ -116,7 +121,7 @@ def _is_container(node: Any) -> bool:
 
 
 def _bodies(node: Any) -> list[Any]:
-    """The graphs inside of a node."""
+    """Return the graphs inside a node."""
     return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
 
 

@@ -1,4 +1,4 @@
-"""Opens the shadow of an ONNX program that is played on torch: one recorded run, as for torch programs."""
+"""Open the shadow of an ONNX program that is executed on torch: one run is recorded, as for torch programs."""
 
 from __future__ import annotations
 

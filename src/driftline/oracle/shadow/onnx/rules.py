@@ -1,8 +1,8 @@
-"""What each ONNX operator is, to the noise model: exact, pointwise, transcendental or a sum.
+"""Classify each ONNX operator for the noise model: exact, pointwise, transcendental or a sum.
 
-Compositions are not here: those that the ONNX standard itself defines as functions are taken apart before the graph is
-played (`onnx/parts.py`), others are played step by step (`onnx/composites.py`). An operator that is in no list falls
-back to a generous rule, and the verdict says so.
+Compositions are not listed here: those that the ONNX standard defines as functions are replaced by their parts before
+the graph is executed (`onnx/parts.py`), others are executed step by step (`onnx/composites.py`). For an operator in no
+list a generous rule is used, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def _one(call: Call) -> Array | float:
 
 
 def _negative_side(name: str, default: float) -> Callable[[Call], Array]:
-    """exp(x) - 1 on the negative side, where it passes numbers as large as one; nothing on the positive side."""
+    """Return a rule for exp(x) - 1 on the negative side, where numbers as large as one are rounded; zero on the
+    positive side."""
 
     def size(call: Call) -> Array:
         alpha = call.kwargs.get(name)
@@ -80,7 +81,7 @@ THROUGH: dict[str, Callable[[Call], Any]] = {
 
 
 def is_exact(name: str, attributes: dict[str, Any]) -> bool:
-    """Casts are a case of their own: they round when the new type is coarser."""
+    """True if the operator does not round. Casts are handled elsewhere: they round when the new type is coarser."""
     if name in ("ScatterElements", "ScatterND"):
         return attributes.get("reduction", "none") in (None, "none", "max", "min")
     if name in ("Resize", "Upsample"):
@@ -95,8 +96,11 @@ _CORRECTLY_ROUNDED = {"Add", "Cast", "CastLike", "Div", "Mul", "Sub"}
 
 
 def came_out_exact(call: Call) -> bool:
-    """Is there nothing to round? Sizes computed in floats, powers of two and exponents written as constants must not
-    be moved: the rest of the graph asks for exactly these numbers."""
+    """True if a correctly rounded operation had nothing to round.
+
+    Such results must not be disturbed: sizes computed in floats, powers of two and constant exponents must stay exact
+    for the rest of the graph.
+    """
     if str(call.target.op_type) not in _CORRECTLY_ROUNDED or call.dtypes[0] is None:
         return False
     result = call.results[0]
@@ -107,7 +111,7 @@ def came_out_exact(call: Call) -> bool:
 
 
 def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
-    """The size of the rounding error of each result, and whether a proper rule was found for it."""
+    """Return the size of the rounding error of each result, and whether a specific rule was found for the operator."""
     name = str(call.target.op_type)
     if came_out_exact(call):
         return [None], True
@@ -137,6 +141,6 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
 
 
 def joint_errors(call: Call) -> Joint | None:
-    """The errors that elements of the result have in common."""
+    """Return the errors that are correlated between elements of the result, or `None`."""
     rule = JOINT.get(str(call.target.op_type))
     return rule(call) if rule and call.dtypes[0] else None

@@ -1,4 +1,4 @@
-"""Opens the shadow of a torch program: one recorded run."""
+"""Open the shadow of a torch program by recording one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in a torch program a clause of the specification applies: which elements of a result may be anything."""
+"""Find where torch leaves results open: the clauses that apply to an operation and the affected elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x55555555555555
 def open_elements(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
 ) -> tuple[str, torch.Tensor] | None:
-    """The clause that applies to this operation on these values, and the elements of its result that it leaves open."""
+    """Return the clause that applies to this operation for these values, and a mask of the elements of its result that
+    the clause leaves open, or `None`."""
     name = name_of(target)
     if not isinstance(result, torch.Tensor) or not result.numel():
         return None
@@ -41,7 +42,8 @@ def open_elements(
 def _complex_nonfinite(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
 ) -> torch.Tensor | None:
-    """Where complex arithmetic meets or makes NaN and infinities. What only moves numbers is as exact as ever."""
+    """Mask the elements where complex arithmetic has NaN or infinities, or return `None`. Operations that only move
+    numbers are exact and leave nothing open."""
     given = [arg for arg in tree_leaves((args, kwargs)) if isinstance(arg, torch.Tensor) and arg.is_complex()]
     moves = is_exact(target, kwargs) and name_of(target) not in ("abs", "sgn")
     if moves or not (given or name_of(target) == "polar"):
@@ -94,7 +96,8 @@ def _scatter(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result:
 def _interpolated(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
 ) -> torch.Tensor | None:
-    """Which neighbours have the weight zero is the implementation's business: all that they may reach is open."""
+    """Mask all results that a NaN or infinity may reach: implementations differ in which neighbours have the weight
+    zero."""
     source = args[0]
     if not source.is_floating_point() or bool(source.isfinite().all()):
         return None
@@ -162,7 +165,8 @@ _RULES = {
 
 
 def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Array, places: int = 0) -> torch.Tensor:
-    """The result with its open elements set to something else; a choice among so many places stays one."""
+    """Return the result with its open elements replaced. With `places`, the result is a choice and stays a valid
+    index."""
     if isinstance(alternative, np.ndarray):
         return result if places else _where(mask, torch.from_numpy(alternative), result)
     if places:
@@ -180,7 +184,8 @@ def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Array,
 
 
 def _where(mask: torch.Tensor, chosen: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Integers by way of numpy: torch has neither where nor masked_fill for the wide unsigned types."""
+    """Select elements like `torch.where`; integers by way of numpy, since torch supports no wide unsigned types
+    here."""
     if other.is_floating_point() or other.is_complex():
         return torch.where(mask, chosen, other)
     return torch.from_numpy(np.where(mask.numpy(), chosen.numpy(), other.numpy()).astype(other.numpy().dtype))
