@@ -1,4 +1,4 @@
-"""A call of what an entry point made: of the object itself in the compiled run, of its twin in eager runs."""
+"""A call of a compiled object: the object itself is called in the compiled run, its twin in eager runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from driftline.scenarios.happening import Happening
 
 @dataclass(frozen=True)
 class Made:
-    """What is known of an object that an entry point made."""
+    """An object that an entry point made: its twin, and the example inputs it was made for."""
 
     twin: Twin
     example: Signature | None  # of the inputs that it was made for; `None` where any inputs do
 
 
 class MadeCall(Happening):
-    """One call. A subclass says what its entry point promises."""
+    """One call of a compiled object. The attributes of a subclass say what its entry point promises."""
 
     sharing = False
     printing = False
@@ -44,7 +44,7 @@ class MadeCall(Happening):
 
     @property
     def foreseen(self) -> bool:
-        """True if the inputs have the very sizes and Python values that the object was made for."""
+        """True if the inputs have exactly the sizes and Python values that the object was made for."""
         return self.made.example is None or self.made.example == self.signature
 
     def real(self) -> Any:
@@ -56,7 +56,7 @@ class MadeCall(Happening):
         """Call the twin."""
 
     def require_fit(self) -> None:
-        """Raise what the object says of inputs that it was not made for."""
+        """Raise the object's own error if it refuses these inputs."""
 
     def run(self) -> Any:
         if not self.eager:
@@ -81,7 +81,7 @@ class MadeCall(Happening):
         return {"output": self.seen(output), **self.roots_of_error()}
 
     def seen(self, output: Any) -> Any:
-        """The output as the walk reads it."""
+        """Return the output in the form in which it is compared."""
         return output
 
     def roots_of_error(self) -> dict[str, Any]:
