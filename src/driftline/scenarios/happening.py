@@ -1,4 +1,4 @@
-"""Something of a script that the recorder stands around: how it is carried out, and where to look afterwards."""
+"""An event of a script that the recorder wraps: how it is carried out, and which objects to read afterwards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from driftline.scenarios.recording import CALL, Fact
 
 
 class Happening(abc.ABC):
-    """One event that is to be recorded. The recorder calls `run` once, and then `roots`."""
+    """One event to be recorded. The recorder calls `run` once, and then `roots` or `roots_of_error`."""
 
     kind = CALL
     name = ""
@@ -23,20 +23,20 @@ class Happening(abc.ABC):
 
     @abc.abstractmethod
     def run(self) -> Any:
-        """Do it, and return what the script gets."""
+        """Carry out the event and return what the script gets."""
 
     @abc.abstractmethod
     def roots(self, output: Any) -> dict[str, Any]:
-        """Where the walk begins, by path. `output`: what `run` returned."""
+        """Return the objects to read after the event, by path. `output`: what `run` returned."""
 
     def facts(self) -> dict[str, Fact]:
-        """Facts beside those of the walk."""
+        """Return facts in addition to those read from the objects."""
         return {}
 
     def roots_of_error(self) -> dict[str, Any]:
-        """Where the walk begins when `run` raised an exception."""
+        """Return the objects to read after `run` raised an exception."""
         return {}
 
     def declines(self, error: BaseException) -> bool:
-        """True for an exception by which the compiler says that it does not support this."""
+        """True for an exception by which the compiler reports that it does not support the program."""
         return False

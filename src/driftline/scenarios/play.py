@@ -1,4 +1,4 @@
-"""Executes a script as `__main__`, as often as its judge asks, and records what compiled calls do. In a worker."""
+"""Execute a script as `__main__` in a worker, and record its events."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rejudge(request: RejudgeRequest, context: Context) -> RejudgeAnswer:
 
 
 class _Script:
-    """One run of a script in this process, which runs nothing after it."""
+    """One run of a script in this process. The process is not used afterwards."""
 
     def __init__(self, request: RecordRequest) -> None:
         self._request = request
@@ -117,7 +117,7 @@ class _Script:
 
 
 def _prepare(request: RecordRequest) -> None:
-    """The same beginning for each run: seeds, memory, and compilers without what earlier runs left on disk."""
+    """Put the process in the same state for each run: seeds, fresh memory, and empty caches of compiled graphs."""
     warnings.simplefilter("ignore")
     fill_fresh_memory(request.fill)
     _keep_graph_caches_in(request.folder / "graphs")
@@ -128,10 +128,11 @@ def _prepare(request: RecordRequest) -> None:
 
 
 def _keep_graph_caches_in(folder: Path) -> None:
-    """Have torch keep compiled graphs in an empty folder, away from those of other runs.
+    """Make torch keep compiled graphs in an empty folder, separate from those of other runs.
 
-    The caches stay on, since two compilations in one script may meet there, and a wrong hit is a bug of the compiler.
-    Kernels are kept where they were: they are found by their source code."""
+    The caches stay enabled, because two compilations in one script may share an entry, and a wrong hit is a bug of the
+    compiler. Kernels stay in the common cache, because they are looked up by their source code.
+    """
     places = (
         ("torch._inductor.codecache", "FxGraphCache"),
         ("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache"),

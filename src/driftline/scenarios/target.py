@@ -1,4 +1,4 @@
-"""Targets of scripts: `as-it-stands` is the script with its own backend; others take the backend's place.
+"""Targets of scripts: `as-it-stands` runs the script with its own backend; other targets replace the backend.
 
 Each may name a release of torch, whose environment then runs the whole script: `as-it-stands@2.11.0`.
 """
@@ -27,7 +27,7 @@ _BY_NAME = {name: backend for backend, name in BACKEND_NAMES.items()}
 
 
 def require_script_target(target: Target) -> None:
-    """Refuse a target that is no backend of `torch.compile` for a script."""
+    """Raise `DriftlineError` if scripts cannot run on the target."""
     known = (AS_IT_STANDS, *BACKEND_NAMES)
     if target.backend not in known:
         raise DriftlineError(
@@ -39,8 +39,8 @@ def require_script_target(target: Target) -> None:
 
 
 def backend_at_fault(target: Target, given: Collection[str]) -> str:
-    """The compiler that a difference is counted against: the target's own, or those that the script hands over
-    (`Recorded.backends`) where it runs as it stands."""
+    """Return the compiler that a difference is attributed to: the target's own, or, for `as-it-stands`, the backends in
+    `given` (see `Recorded.backends`)."""
     if target.backend != AS_IT_STANDS:
         return target.backend
     return "+".join(sorted({_spelled(name) for name in given})) or "inductor"
