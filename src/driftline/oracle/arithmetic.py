@@ -39,7 +39,7 @@ class Arithmetic:
     fast_exp: bool = False  # transcendental functions are off by some units
     flush_to_zero: bool = False  # subnormal numbers may become zero
     double_as_single: bool = False  # float64 is computed in float32
-    requantise: int = 0  # quantised values may come out so many quanta off
+    requantise: int = 0  # quantised values may be off by this many quanta
     storage: str = ""  # constants, or all values, are kept in fewer bits: HALF_WEIGHTS, BYTE_VALUES
 
     def unit(self, dtype: str) -> float:
@@ -97,7 +97,7 @@ class Arithmetic:
         return _FORMATS["float64" if self.computed(dtype) == "float64" else "float32"][2]
 
     def largest(self, dtype: str) -> float:
-        return _FORMATS[_PARTS.get(dtype, dtype)][1]  # narrowing is declared, a smaller range is not
+        return _FORMATS[_PARTS.get(dtype, dtype)][1]  # declared narrowing does not reduce the range
 
 
 HALF_WEIGHTS = "half-weights"
@@ -112,8 +112,8 @@ POLICIES = {
     "requantise": "quantised values may come out one quantum off",
     "requantise-2": "quantised values may come out two quanta off",
 }
-# What a conversion that was asked for does to values. No policy: it explains no failure and is not for the person to
-# accept (see `storage.py`).
+# Formats of a conversion that the user requested. They are no policies: they do not explain failures, and the user need
+# not accept them (see `storage.py`).
 STORAGES = (HALF_WEIGHTS, BYTE_VALUES)
 _CHANGES: dict[str, dict[str, Any]] = {
     "requantise": {"requantise": 1},
@@ -164,7 +164,7 @@ def _subnormal(part: Array) -> Array:
 def declared(names: str) -> Arithmetic:
     """Return the arithmetic for policy names joined with '+'. Raises `DriftlineError` for an unknown name."""
     arithmetic = IEEE
-    for name in sorted(filter(None, names.split("+"))):  # the wider of two that differ in a number comes last
+    for name in sorted(filter(None, names.split("+"))):  # of two policies for the same number, the wider comes last
         if name not in POLICIES and name not in STORAGES:
             raise DriftlineError(
                 f"There is no arithmetic {name!r}.{did_you_mean(name, POLICIES)} Known: {', '.join(POLICIES)}."

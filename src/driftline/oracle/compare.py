@@ -19,16 +19,16 @@ from driftline.core.tensors import Array, is_float
 from driftline.core.verdict import Kind
 from driftline.oracle.differing import elements, places, regions_of
 
-# How often the own rounding, the spread of the element and of the tensor, the largest and the rms error of the
-# unoptimised run, and one rounding of the tensor's scale are allowed.
+# Factors of the allowance: rounding of the result, spread of the element, spread of the tensor, largest and rms error
+# of the unoptimised run, and one rounding of the tensor's scale.
 OWN_ROUNDING = 8.0
 SPREAD = 32.0
 TYPICAL_SPREAD = 16.0
 WORST_NATIVE_ERROR = 4.0
 RMS_NATIVE_ERROR = 16.0
 TENSOR_SCALE = 4.0
-QUANTA = 4.0  # in place of both spreads where it is known what quanta do at each step
-# Without a float64 run nothing is known of the algorithm's noise: allow this many roundings of the largest element.
+QUANTA = 4.0  # in place of both spreads where the effect of quanta was measured at each step
+# Without a float64 run the algorithm's noise is unknown: allow this many roundings of the largest element.
 BLIND = 64.0
 
 
@@ -39,7 +39,7 @@ class Expected:
     native: Array
     exact: Array | None
     spread: Array | None  # NaN where terms overflow on the way
-    by_quanta: bool = False  # it is what quanta do to the result, measured at each step, not what rounding inputs does
+    by_quanta: bool = False  # the spread measures quanta at each step, not the rounding of inputs
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def compare_values(got: Array, expected: Expected, signed_zero: bool = False) ->
 def _compare_exactly(got: Array, expected: Expected) -> Comparison:
     wrong = got != expected.native
     if expected.exact is not None and expected.exact.dtype == got.dtype:
-        wrong &= got != expected.exact  # a step (floor, a comparison) that rounding may take either way
+        wrong &= got != expected.exact  # a step (floor, a comparison) that rounding may decide either way
     if not wrong.any():
         return Comparison()
     with np.errstate(all="ignore"):
@@ -76,8 +76,8 @@ def _compare_exactly(got: Array, expected: Expected) -> Comparison:
 
 def _compare_complex(got: Array, expected: Expected, signed_zero: bool) -> Comparison:
     exact = expected.exact
-    # What NaN and Inf do in complex arithmetic depends on how a product is written out: where the program itself has
-    # them, nothing is judged.
+    # NaN and Inf in complex arithmetic depend on how a product is written out, so elements are not judged where the
+    # program itself has them.
     finite = np.isfinite(expected.native) if exact is None else np.isfinite(expected.native) & np.isfinite(exact)
     got = np.where(finite, got, expected.native)
     for part in ("real", "imag"):
@@ -103,17 +103,18 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         value = got.astype(np.float64)
         spread = np.zeros(value.shape) if expected.spread is None else expected.spread.astype(np.float64)
 
-        # Where the program's own arithmetic overflows or loses a NaN and float64 does not, either is legal.
+        # Where the program's own arithmetic overflows or loses a NaN but float64 does not, either result is legal.
         same = _class(native) == _class(stored)
         judged = same & np.isfinite(spread)
-        if expected.by_quanta:  # eight bits hold no NaN and no infinity
+        if expected.by_quanta:  # eight bits cannot hold NaN or infinities
             judged &= np.isfinite(stored)
         wrong_class = judged & (_class(value) != _class(stored))
-        # Where terms overflow on the way, any infinity or NaN is legal; a number is not, if float64 says that the
-        # result lies beyond the range.
+        # Where terms overflow in between, any infinity or NaN is legal. A finite number is not, if the float64 result
+        # is beyond the range.
         wrong_class |= same & np.isnan(spread) & np.isinf(stored) & np.isfinite(exact) & np.isfinite(value)
-        # At the edge of the range rounding decides between the largest number and infinity. An infinity that is exact,
-        # or a number far beyond the range, leaves no choice: the largest number in its place is a clamped result.
+        # At the edge of the range, rounding decides between the largest number and infinity. An exact infinity, or a
+        # number far beyond the range, leaves no choice: returning the largest number there means that the result was
+        # clamped.
         largest = float(ml_dtypes.finfo(dtype).max)
         near_overflow = np.abs(np.abs(exact) - largest) <= 4 * unit * largest + SPREAD * np.nan_to_num(
             spread, posinf=np.inf
@@ -197,8 +198,9 @@ def _allowance(
         if errors.size:
             rms = float(np.sqrt(np.mean(np.square(errors))))
             noise += max(WORST_NATIVE_ERROR * float(errors.max()), RMS_NATIVE_ERROR * rms)
-    # A few runs may all miss the spread of one element; what is typical of the tensor is known much better. The median,
-    # because one ill-conditioned element must not excuse the others; of those that move, because relu leaves zeros.
+    # A few runs may all miss the spread of one element; the typical spread of the tensor is known better. It is the
+    # median, because one ill-conditioned element must not excuse the others, over elements that move, because relu
+    # returns many zeros.
     moving = spread[finite & (spread > 0)]
     if moving.size:
         noise += (QUANTA if by_quanta else TYPICAL_SPREAD) * float(np.median(moving))

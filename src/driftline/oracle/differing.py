@@ -9,8 +9,8 @@ import numpy as np
 from driftline.core.evidence import Element, Number, Region
 from driftline.core.tensors import Array
 
-KEPT = 5  # of the wrong elements, the worst ones
-FEW = 4  # elements along an axis: with fewer, a slice or a tail is no pattern
+KEPT = 5  # wrong elements kept in the evidence, the worst first
+FEW = 4  # shortest axis on which slices or tails count as a pattern
 
 
 def elements(

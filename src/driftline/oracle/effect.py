@@ -36,7 +36,7 @@ class Effect:
     unit: str  # what is chosen: `class` or `token`
     rows: int
     changed: int  # beyond what rounding may do
-    ties: int  # changed as well, but legal rounding may break them either way
+    ties: int  # changed as well, but legal rounding may break the tie either way
     ulps: float  # the largest difference of a score
 
     def to_json(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _movement(name: str, sample: ReferenceSample, shape: tuple[int, ...], dtype:
         except NoShadow:
             return least / REACH
         if name in answer.samples and answer.samples[name].shape[1:] == shape:
-            with np.errstate(invalid="ignore", over="ignore"):  # infinities: what moves without end decides nothing
+            with np.errstate(invalid="ignore", over="ignore"):  # infinities, which are replaced below
                 moved = answer.samples[name] - answer.reference[name]
                 rms = np.sqrt(np.mean(np.square(moved), axis=0)).reshape(right.shape)
             return np.where(np.isfinite(rms), np.maximum(rms, least / REACH), np.inf)

@@ -27,7 +27,7 @@ from driftline.oracle.specification import CLAUSES
 from driftline.oracle.statistics import POOLED_LIMIT, pooled
 from driftline.oracle.time_out import judge_time_out
 
-# The shadow's answer under some arithmetic: (declared arithmetic, runs, outputs whose choices to take over).
+# Returns the shadow's answer for (declared arithmetic, runs, outputs whose choices to adopt).
 AskArithmetic = Callable[[str, int, "Arrays | None"], ShadowAnswer]
 
 
@@ -44,13 +44,13 @@ class ReferenceSample:
     exact: Arrays | None = None
     spread: Arrays = field(default_factory=dict)
     failure: Failure | None = None
-    refusal: Failure | None = None  # what the framework raises though there is a result, as a target may too
+    refusal: Failure | None = None  # the framework's own error although the correct result is known
     note: str = ""
-    seconds: float = 0.0  # that the native run took
-    shadow: AskArithmetic | None = None  # how far rounding may move the result, on demand
-    sparing: bool = False  # it is worth while to ask the shadow for a few runs first, and then for more
+    seconds: float = 0.0  # duration of the native run
+    shadow: AskArithmetic | None = None  # computes the rounding noise on demand
+    sparing: bool = False  # ask the shadow for a few runs first
     inputs: Arrays = field(default_factory=dict)
-    # What it means if subnormal inputs are taken for zero, on demand; nothing where that cannot be found out.
+    # Computes the reference for inputs with subnormal numbers set to zero; returns `None` if that is not possible.
     flushed: Callable[[], ReferenceSample | None] | None = None
     stored: Mapping[str, Arrays] = field(default_factory=dict)  # the spread where values are kept in fewer bits
     around: tuple[str, ...] = ()  # operators whose own kernels are the reference
@@ -63,7 +63,7 @@ class Reference:
     samples: tuple[ReferenceSample, ...] = ()
     random: bool = False
     problem: str = ""
-    by: str = ""  # what computed it, in words
+    by: str = ""  # the library that computed it, in words
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,18 @@ class TargetTraits:
     calls_user_code: bool  # same exceptions, same random numbers, same changes to inputs as the reference
     positional: bool  # outputs were renamed by a converter: compare by position
     signed_zero: bool = False
-    arithmetic: str = ""  # what the target declares, as in `oracle.arithmetic.declared`
+    arithmetic: str = ""  # the policies that the target declares, as in `oracle.arithmetic.declared`
     tolerance: Tolerance | None = None  # a plain tolerance in place of the rule
-    own_framework: bool = False  # given the program itself: must raise, too, where the reference does for its shapes
+    own_framework: bool = False  # runs the program itself, so it must also raise the reference's shape errors
 
 
 _OF_VALUES = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
-# Shapes and types are known when a program is compiled. What depends on values need not be an error in compiled code: a
-# bad index, an integer divided by zero, a matrix that is not positive definite, a label out of range, an assertion.
+# Shapes and types are known when a program is compiled. Errors that depend on values need not be raised by compiled
+# code: a bad index, an integer divided by zero, a matrix that is not positive definite, a label out of range, an
+# assertion.
 _BY_SHAPE_OR_TYPE = re.compile(r"shape|rank|dimension|\bdims?\b|size|type|incompatible", re.IGNORECASE)
 _BY_VALUE = re.compile(r"\bind(ex|ices)\b|out of (bounds|range)|assert", re.IGNORECASE)
-OF_PRECISION = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)  # what another arithmetic may explain
+OF_PRECISION = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)  # failures that another arithmetic may explain
 _ENDINGS = {
     Outcome.ERROR: Kind.ERROR,
     Outcome.CRASH: Kind.CRASH,
@@ -149,7 +150,7 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
             return replace(verdict, evidence=replace(verdict.evidence, sample=index))
         verdicts.append(verdict)
     z, direction = pooled([verdicts[index].evidence.totals for index in _distinct_inputs(samples)])
-    if thorough and z > POOLED_LIMIT:  # a single input has been judged already, by its own limit
+    if thorough and z > POOLED_LIMIT:  # a single input was judged by its own limit
         found = Evidence(pooled_z=z, direction=direction, runs=len(samples), faults=(Fault.NUMBER,))
         return failing(Kind.BIAS, found)
     told = next((v for v in verdicts if v.evidence.unspecified), None)
@@ -196,7 +197,7 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: TargetTraits, tho
         expected = {name: array for name, array in expected.items() if not name.startswith("mutated:")}
     if trait.positional and len(got) == len(expected):
         got = dict(zip(expected, got.values(), strict=True))
-    # A gradient of nothing: the unoptimised run has none where a compiler may return zeros.
+    # Where the unoptimised run has no gradient, a compiler may return zeros.
     got = {n: array for n, array in got.items() if n in expected or not n.startswith("grad:") or array.any()}
     if set(got) != set(expected):
         got, expected = _seen_to_change(got, expected, sample.inputs), _seen_to_change(expected, got, sample.inputs)
@@ -228,7 +229,7 @@ def _judge_by_shadow(
     """Judge the outputs by the rounding noise that the shadow measures."""
     assert sample.shadow and sample.exact is not None
     floats = [name for name, array in expected.items() if is_float(array.dtype.name) and array.size]
-    # A number where everything should be NaN is a finding like any other; only NaN against NaN tells nothing.
+    # A number where everything should be NaN is a failure; only NaN against NaN cannot be compared.
     blank = all(np.isnan(expected[name]).all() and np.isnan(got[name]).all() for name in floats)
     if floats and len(floats) == len(expected) and blank:
         reason = "the reference is NaN everywhere: there is nothing to compare"
@@ -283,7 +284,7 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     spread = _moved_by_storage(sample, storage) if storage else sample.spread
     for name, native in expected.items():
         array = got[name]
-        if storage and name not in spread:  # an index or a truth value: one quantum before it may decide
+        if storage and name not in spread:  # an index or a boolean, which one quantum may change
             unjudged += array.size
             total += array.size
             left += [name] if array.size else []

@@ -15,7 +15,7 @@ import numpy as np
 from driftline.core.tensors import Array, numpy_dtype
 
 BLOCK = 1 << 15  # elements that are added up at a time
-MOST_PRODUCTS = 1 << 24  # a larger product of matrices takes longer than the rest of a shadow run
+MOST_PRODUCTS = 1 << 24  # larger matrix products would take longer than the rest of a shadow run
 
 
 def sum_error(terms: Array, axes: Sequence[int], dtype: str | None) -> Array | None:

@@ -16,7 +16,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Array, is_float
 from driftline.programs.live import to_array
 
-BLOCK = 1 << 18  # elements looked at in one go
+BLOCK = 1 << 18  # elements compared at a time
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class TensorMetrics:
     mean_rel: float
     rmse: float
     max_ulp: float
-    mismatched: int  # elements beyond rtol and atol; without those, elements that differ at all
+    mismatched: int  # elements beyond rtol and atol; if both are 0, elements that differ
     worst: tuple[int, ...] | None  # where the largest absolute error is
-    nan: tuple[int, int]  # in the first, in the second
+    nan: tuple[int, int]  # count in the first tensor, in the second
     inf: tuple[int, int]
-    nonfinite_mismatched: int  # NaN or Inf on one side, or another Inf
+    nonfinite_mismatched: int  # NaN or Inf on one side only, or infinities of opposite sign
 
     @property
     def mismatch_share(self) -> float:
@@ -112,7 +112,7 @@ class _Total:
 
     def _add_exact(self, a: Array, b: Array, block: tuple[slice, ...]) -> None:
         different = a != b
-        if a.dtype.kind in "iu":  # beyond 2^53 float64 cannot tell neighbours apart: subtract as integers
+        if a.dtype.kind in "iu":  # above 2^53 float64 is not exact for integers: subtract as integers
             larger, smaller = np.maximum(a, b), np.minimum(a, b)
             bits = np.dtype(f"u{a.dtype.itemsize}")
             error = (larger.astype(bits) - smaller.astype(bits)).astype(np.float64)

@@ -17,13 +17,13 @@ from driftline.oracle.arithmetic import Arithmetic
 
 ROOT2 = 2.0**0.5
 ROOT3 = 3.0**0.5
-WEIGHTS = 4  # of a cubic interpolation, each of which rounds
-NOTHING = 0.3  # the share of the samples in which a possible extreme is taken
-BLOCK = 1 << 15  # elements that are disturbed at a time
-LARGE = 1 << 20  # bytes
-REPEATED = 0.2  # of the most that such errors come to: all of it is then within the limits of the rule, and no more
-FEW_TERMS = 4  # of these and fewer the ordinary error is as large as what repeats in them
-NEARLY = 0.95  # some others among equal terms do not change how those round
+WEIGHTS = 4  # weights of a cubic interpolation, each of which rounds
+NOTHING = 0.3  # share of the samples in which a possible extreme (zero, NaN) is taken
+BLOCK = 1 << 15  # elements processed at a time
+LARGE = 1 << 20  # bytes: larger amplitudes are stored as float32
+REPEATED = 0.2  # share of the largest possible repeated error, so that the limit of the rule covers all of it
+FEW_TERMS = 4  # with this many terms or fewer, the ordinary error covers the repeated one
+NEARLY = 0.95  # threshold for nearly equal terms: a few others do not change the rounding
 
 
 def stored(result: Array, arithmetic: Arithmetic, dtype: str) -> Array:
@@ -71,8 +71,8 @@ def summed(result: Array, squares: Array, terms: float, unit: float) -> Array:
     """
     walk = np.sqrt(np.maximum(squares, 0.0)) / ROOT2
     size = unit * np.sqrt(max(terms, 1.0)) * np.maximum(np.abs(result) / ROOT3, walk)
-    # Equal terms round the same way again and again, which no walk does. By the inequality of Cauchy and Schwarz the
-    # square of a sum is the sum of squares times the number of terms only where all terms are equal.
+    # Equal terms round the same way each time, unlike a random walk. By the inequality of Cauchy and Schwarz, the
+    # square of a sum equals the sum of squares times the number of terms only where all terms are equal.
     equal = np.square(result) >= NEARLY * squares * terms
     return np.where(equal, np.maximum(size, unit * terms * np.abs(result) / 4), size)
 
@@ -120,9 +120,9 @@ class RunningError:
     """Errors that accumulate: in a running sum, the error made at one index is part of all later results. Each error is
     small, but they all have the same sign, which independently drawn errors would not show."""
 
-    steps: Array  # the size of the error made at each place
+    steps: Array  # size of the error made at each index
     axis: int
-    factor: Array | float = 1.0  # what it is multiplied with where it shows
+    factor: Array | float = 1.0  # factor of the accumulated error in the result
 
     def drawn(self, result: Array, errors: Callable[[Array], Array]) -> Array:
         return np.asarray(np.cumsum(self.steps * errors(result), axis=self.axis) * self.factor)
@@ -193,7 +193,7 @@ class Products:
         return np.where(np.isfinite(size) & (result != 0), size, 0.0), repeated
 
 
-Joint = RunningError | SharedFactors | RepeatedError  # errors of elements that have to do with each other
+Joint = RunningError | SharedFactors | RepeatedError  # errors that are correlated between elements
 
 
 class NoiseSource:
@@ -210,7 +210,7 @@ class NoiseSource:
         constant that was rounded once. `joint` adds errors that are correlated between elements."""
         common = (self._random.random() * 2 - 1) * self._arithmetic.accumulator(dtype)
         if joint is None and result.size > BLOCK and result.flags.c_contiguous and result.shape == amplitude.shape:
-            # The same numbers, but what comes and goes on the way stays within the processor's cache.
+            # The same computation in blocks, so that temporary arrays stay in the processor's cache.
             moved = np.empty_like(result)
             flat, sizes, into = result.reshape(-1), np.ascontiguousarray(amplitude).reshape(-1), moved.reshape(-1)
             for start in range(0, result.size, BLOCK):
@@ -231,19 +231,19 @@ class NoiseSource:
             moved = result * (1.0 + common)
             errors = self._errors(result)
             moved += amplitude * errors
-            # An error as large as the number itself may take it to nothing, of which there is no logarithm or quotient.
+            # An error as large as the number itself may make it zero, where logarithms and quotients are not finite.
             vanishing = amplitude >= np.abs(result)
             if vanishing.any():
                 vanishing &= np.isfinite(result) & (np.abs(errors) < NOTHING)
                 moved = np.where(vanishing, 0.0, moved)
             nothing = (result == 0) & (amplitude == 0)
-            if nothing.any() and result.dtype.kind == "f":  # exact, but which of the two zeros it is counts for nothing
+            if nothing.any() and result.dtype.kind == "f":  # an exact zero, but its sign is not defined
                 moved = np.where(nothing, np.copysign(0.0, errors), moved)
             if joint is not None:
                 moved += joint.drawn(result, self._errors)
             if not np.isfinite(moved.sum()):
-                # A rounding error makes no finite number infinite. An overflow on the way does, to either side, and two
-                # that meet leave NaN.
+                # A rounding error does not make a finite number infinite. An overflow in between does, to either
+                # infinity, and two opposite infinities add up to NaN.
                 overflown = np.where(np.abs(errors) < NOTHING, np.nan, np.copysign(np.inf, errors.real))
                 beyond = np.isnan(amplitude) & ~np.isnan(result)
                 moved = np.where(beyond, overflown, np.where(np.isfinite(moved), moved, result))

@@ -28,9 +28,9 @@ from driftline.oracle.statistics import (
     typical_size,
 )
 
-MOST_ODD = 64  # NaN and infinities in the wrong place that are looked at, for the sorts of their faults
-QUARTILE_OF_NORMAL = 0.3186  # a quarter of normal numbers with sigma 1 are smaller than this, without their sign
-UNMODELLED = 1000.0  # times as far off as the unoptimised run: no flaw of the noise model
+MOST_ODD = 64  # wrong NaN and infinities that are examined for their faults
+QUARTILE_OF_NORMAL = 0.3186  # the lower quartile of the magnitude of normal numbers with sigma 1
+UNMODELLED = 1000.0  # times the unoptimised run's error: a gap in the noise model explains no more
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class ShadowAnswer:
     samples: Arrays  # one row per run
     low: Arrays
     high: Arrays
-    choices: Mapping[str, str] = field(default_factory=dict)  # choice that was looked at -> why it is not valid
+    choices: Mapping[str, str] = field(default_factory=dict)  # choice that was checked -> why it is not valid
     choosing: tuple[str, ...] = ()  # outputs that are choices
     open: Arrays = field(default_factory=dict)  # elements that depend on something the specification leaves open
-    bound: Arrays = field(default_factory=dict)  # those of them that are as in one of `readings`
+    bound: Arrays = field(default_factory=dict)  # open elements that match one of `readings`
     readings: Arrays = field(default_factory=dict)  # one row for each way to read the clauses
     clauses: tuple[str, ...] = ()
     unruled: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()  # float types, and `exponential`, `quantised` or `subnormal` where there is such
-    worst_case: float = 0.0  # how many sigma rounding could do if all errors of the graph conspired
+    uses: tuple[str, ...] = ()  # float types, and `exponential`, `quantised` or `subnormal` if such occur
+    worst_case: float = 0.0  # sigma that rounding could reach if all errors of the graph added up
 
     @property
     def nbytes(self) -> int:
@@ -89,11 +89,11 @@ class JudgedOutputs:
     unjudged: int = 0
     closest: Evidence = NOTHING
     totals: Totals = field(default_factory=dict)  # for pooling over inputs
-    unspecified: tuple[str, ...] = ()  # clauses on which differences rest that are no findings
+    unspecified: tuple[str, ...] = ()  # clauses that explain differences which are not findings
     unruled: tuple[str, ...] = ()
-    noisy: int = 0  # how many of the unjudged are so because they move too much
-    excused: int = 0  # and because the unoptimised run itself stands as far off
-    outputs_unjudged: tuple[str, ...] = ()  # those of which no element could be judged
+    noisy: int = 0  # unjudged elements that are too noisy
+    excused: int = 0  # unjudged elements where the unoptimised run is as far off
+    outputs_unjudged: tuple[str, ...] = ()  # outputs of which no element could be judged
 
 
 def judge_all(
@@ -109,14 +109,14 @@ def judge_all(
     closest = NOTHING
     for name, value in native.items():
         if _same_values(got[name], value):
-            continue  # nothing but the sign of a zero or the bits of a NaN
+            continue  # they differ at most in the sign of zeros or the bits of NaNs
         if name not in shadow.reference or shadow.reference[name].shape != value.shape:
             if got[name].tobytes() != value.tobytes():
                 unjudged[name] += value.size
             continue
         if got[name].dtype.kind == "c":
-            # What NaN and Inf do in complex arithmetic depends on how a product is written out: where the program
-            # itself has them, nothing is judged.
+            # NaN and Inf in complex arithmetic depend on how a product is written out, so elements are not judged where
+            # the program itself has them.
             finite = np.isfinite(native[name]) & np.isfinite(shadow.reference[name])
             unjudged[name] += int((~finite).sum())
             halves = _parts(np.where(finite, got[name], native[name]), native[name], shadow, name)
@@ -126,10 +126,10 @@ def judge_all(
             noise = Shadowed(shadow.reference[name], samples, shadow.low[name], shadow.high[name], shadow.worst_case)
             part = _judge_float(name, got[name], native[name], noise, arithmetic)
             if part.finding and excuses and _is_unmodelled(part.finding):
-                # Many steps add up to more than a few shuffled runs show, in the unoptimised run as well: what stands
-                # out when their spread counts as movement needs no excuse.
+                # Many steps may add up to more than a few shuffled runs show, also in the unoptimised run. An element
+                # that is wrong even if the spread of steps counts as movement needs no excuse.
                 more = _judge_float(name, got[name], native[name], noise, arithmetic, steps_move=True)
-                # A drift does not stand out: it shows in elements without steps, of which their spread says nothing.
+                # A drift does not count: it appears in elements without steps, where the spread says nothing.
                 stands_out = more.finding and more.finding.kind is not Kind.BIAS and not _is_unmodelled(more.finding)
                 part = more if stands_out else part
             parts = [replace(part, finding=_with_severity(part.finding, shadow.worst_case))]
@@ -280,8 +280,8 @@ def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> 
     if shadow.choices.get(name) == "":
         return JudgedPart()
     wrong = (got != native) & (got != shadow.reference[name])
-    # Between two legal places there is no legal third; but the integers that are chosen among may be places themselves,
-    # which rounding decides.
+    # Between two legal indices no third is legal. But a choice among integers may be among indices that rounding
+    # decides.
     if name not in shadow.choosing or shadow.choices.get(name) == OTHER_PLACES:
         wrong &= ~((got >= shadow.low[name]) & (got <= shadow.high[name]))
     if not wrong.any():
@@ -323,7 +323,7 @@ def _judge_float(
         value = got.astype(np.float64)
         odd, undecided = compare_classes(got, native, reference, samples, arithmetic)
         noise = Noise(reference, samples - reference, shadow.low, shadow.high, steps_move)
-        # Where the program itself overflows and float64 does not, there is no number to hold against another one.
+        # Where the program itself overflows but float64 does not, there is no number to compare with.
         overflown = np.isfinite(reference.astype(got.dtype)) & ~np.isfinite(native)
         undecided = undecided | overflown
         own_value = native.astype(np.float64)
@@ -340,7 +340,7 @@ def _judge_float(
     near = _near_miss(name, value, native, shadow, deviation, own)
     near = replace(near, dtype=dtype, elements=got.size, unjudged=unjudged)
     if deviation.element > ELEMENT_LIMIT:
-        # Where numbers are wrong too, a NaN among them is the lesser news.
+        # Wrong numbers are reported before wrong NaNs.
         wrong = deviation.scores > ELEMENT_LIMIT
         at = [deviation.place, *(place for place in places(deviation.scores, wrong) if place != deviation.place)]
         worst = elements(reference, value, at, native, deviation.sigmas) + _odd_ones(got, native, reference, odd)[:1]

@@ -19,14 +19,14 @@ from driftline.oracle.arithmetic import declared, has_subnormals
 from driftline.oracle.judge import OF_PRECISION, NoShadow, Reference, ReferenceSample, TargetTraits, judge
 from driftline.oracle.rule import QUICK_RUNS
 
-MOST_UNJUDGED = 0.1  # of the elements: where more are too ill-conditioned under a policy, it explains nothing
-HELPS = 0.8  # a policy that leaves more than this share of the deviation has nothing to do with it
+MOST_UNJUDGED = 0.1  # share of elements: with more unjudged under a policy, it explains nothing
+HELPS = 0.8  # a policy that leaves more than this share of the deviation is not the cause
 
-MORE_DIGITS = 2.0**-30  # relative: closer than float32, whose roundings are 2**-24, comes but by chance
-TELLING = 4  # numbers, all of which come that close: no chance
+MORE_DIGITS = 2.0**-30  # relative: float32, which rounds to 2**-24, gets this close only by chance
+TELLING = 4  # this many numbers, all that close, are no chance
 
 _HALF = ("float16", "bfloat16")
-# What a target with this policy does: after "may", and after its name.
+# Phrases for a target with each policy: what it may do, and what it does.
 _WORDS = {
     "half-accumulation": ("accumulate in {half}", "accumulates in {half}"),
     "tf32": ("multiply float32 matrices in TF32", "multiplies float32 matrices in TF32"),

@@ -29,7 +29,7 @@ from driftline.oracle.shadow.player import Shadow
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
-# By witness: the framework itself, or another one that can play its programs.
+# Keyed by witness: the framework itself, or another one that can run its programs.
 REFERENCES = {
     "torch": "driftline.oracle.references.torch_reference:TorchReference",
     "onnx": "driftline.oracle.references.onnx_reference:OnnxEvaluatorReference",
@@ -40,10 +40,10 @@ REFERENCES = {
 }
 PERTURBED_RUNS = 4
 STORED_RUNS = 6
-# Inputs beyond this share of the root of the largest number make products whose sums overflow in one order or another.
-TRIED_ALONE = 4  # elements that overflowed
+# Inputs beyond TAME times the root of the largest number have products whose sums may overflow, depending on the order.
+TRIED_ALONE = 4  # overflowed elements that are tested
 TAME = 2.0**-10
-WIDE_RANGE = 1e30  # types with less range are added up in wider ones
+WIDE_RANGE = 1e30  # types with less range are summed in wider ones
 
 Run = Callable[[Arrays], Arrays]
 
@@ -56,7 +56,7 @@ class ReferenceRequest:
     case: CaseFiles
     witness: str
     exact: bool = True
-    storages: tuple[str, ...] = ()  # ways to keep values in fewer bits (`oracle/storage.py`) that are asked about
+    storages: tuple[str, ...] = ()  # formats with fewer bits (`oracle/storage.py`) to measure
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class SampleFiles:
     exact: Path | None = None
     spread: Path | None = None
     note: str = ""
-    seconds: float = 0.0  # of processor time that the native run took, which a busy machine does not change
-    shadow: bool = False  # can be asked how far rounding may move it
+    seconds: float = 0.0  # processor time of the native run, which does not depend on other load
+    shadow: bool = False  # a shadow can be asked for the rounding noise
     draws: bool = False  # an operation of the program drew random numbers
     failure: Failure | None = None
-    refusal: Failure | None = None  # what the framework raises though there is a result, as a target may too
-    stored: Mapping[str, Path] = field(default_factory=dict)  # by storage, how far it moves the result
+    refusal: Failure | None = None  # the framework's own error although the correct result is known
+    stored: Mapping[str, Path] = field(default_factory=dict)  # storage format -> how far it moves the result
     around: tuple[str, ...] = ()  # operators whose own kernels are the reference
 
 
@@ -104,7 +104,7 @@ def compute(request: ReferenceRequest, context: Context) -> ReferenceAnswer:
         return ReferenceAnswer(problem=f"loaded a second time, the program raises {told}" if own_code else told)
     try:
         return _answers(program, reference, samples, request)
-    except DriftlineError as error:  # results that are no numbers
+    except DriftlineError as error:  # outputs that are not numeric
         return ReferenceAnswer(problem=str(error))
 
 
@@ -124,7 +124,8 @@ def _answers(
         except Exception as error:
             told = f"{type(error).__name__}: {first_line(str(error), 200)}"
             return ReferenceAnswer(problem=f"called a second time, the program raises {told}")
-        answers[0] = replace(answers[0], seconds=min(answers[0].seconds, warm))  # the first call has much to prepare
+        # the first call includes one-time preparations
+        answers[0] = replace(answers[0], seconds=min(answers[0].seconds, warm))
     return ReferenceAnswer(tuple(answers), random)
 
 
@@ -244,7 +245,7 @@ def _spread(run: Run, arrays: Arrays, originals: Arrays, center: Arrays) -> Arra
         moved = {name: _perturb(array, originals[name], rng) for name, array in arrays.items()}
         try:
             outputs = run(moved)
-        except Exception:  # a neighbour outside the program's domain tells nothing about rounding
+        except Exception:  # inputs outside the program's domain say nothing about rounding
             continue
         for name, widest in spread.items():
             other = outputs.get(name)
@@ -269,7 +270,7 @@ def _mark_overflows(spread: Arrays, run: Run, arrays: Arrays, originals: Arrays,
         return
     try:
         outputs = run(tamed)
-    except Exception:  # as for other neighbours
+    except Exception:  # as in `_spread`
         return
     for name, widest in spread.items():
         mine, other = native.get(name), outputs.get(name)
@@ -291,7 +292,7 @@ def _overflows_by_itself(run: Run, arrays: Arrays, tamed: Arrays, name: str, min
         alone = {n: np.where(own, array, tamed[n]) if array.size != 1 else array for n, array in arrays.items()}
         try:
             found = run(alone)[name][tuple(place)]
-        except Exception:  # as for other neighbours
+        except Exception:  # as in `_spread`
             return False
         with np.errstate(all="ignore"):
             if np.isfinite(np.asarray(found).astype(mine.dtype)):
@@ -320,7 +321,7 @@ def _perturb(array: Array, original: Array, rng: np.random.Generator) -> Array:
 
     unit = float(ml_dtypes.finfo(original.dtype).eps) / 2
     if array.dtype == original.dtype:
-        unit *= 2  # no room below the grid: move to the neighbouring number
+        unit *= 2  # half a unit would be rounded away: move to the neighbouring number
     signs = rng.choice(np.array([-1.0, 1.0]), size=array.shape)
     with np.errstate(all="ignore"):
         return (array.astype(np.float64) * (1 + unit * signs)).astype(array.dtype)

@@ -28,7 +28,7 @@ FEW_RUNS = 4
 QUICK_RUNS = 8
 QUICK_LIMIT = 4.0
 FULL_RUNS = 32
-CLOSE = 1.0 + QUICK_LIMIT * UNIFORM_RMS  # roundings of the result: more cannot pass as long as nothing else rounds
+CLOSE = 1.0 + QUICK_LIMIT * UNIFORM_RMS  # in roundings of the result: the most that passes if nothing else rounds
 
 AskShadow = Callable[[int, Arrays | None], ShadowAnswer]
 
@@ -57,12 +57,12 @@ def judge_outputs(
             return passed
     answer = ask(QUICK_RUNS, None)
     quick = judge_all(got, native, answer, arithmetic)
-    # What few runs excuse, because the unoptimised run seems to stand as far off, may be seen in more of them; and
-    # whether what follows from a choice was only rounded is not known from few.
+    # A difference that few runs excuse by the error of the unoptimised run may be found wrong with more runs. Few runs
+    # also cannot tell whether an element that follows from a choice was only rounded.
     tossed = ROUNDING_DECIDES in quick.unspecified
     if quick.finding is None and (quick.closest.z or 0.0) < QUICK_LIMIT and not quick.excused and not tossed:
         return quick
-    # Without choices to take over, the answer is the same for all targets, and is played once for all of them.
+    # Without choices to adopt, the answer is the same for all targets and is computed once.
     return judge_all(got, native, ask(FULL_RUNS, got if answer.choosing else None), arithmetic)
 
 
@@ -74,11 +74,11 @@ def _spared(got: Arrays, native: Arrays, exact: Arrays, ask: AskShadow, arithmet
         if still.finding is None and (still.closest.z or 0.0) < QUICK_LIMIT:
             return still
     answer = ask(FEW_RUNS, None)
-    if answer.runs >= QUICK_RUNS:  # a few do not do here
+    if answer.runs >= QUICK_RUNS:  # decisions need more than a few samples
         return None
     few = judge_all(got, native, answer, arithmetic, excuses=False)
     limit = QUICK_LIMIT * (answer.runs / QUICK_RUNS) ** 0.5
-    # An element that moves too much to be judged by a few samples may be judged by more.
+    # An element that is too noisy for a few samples may be judged by more.
     passes = few.finding is None and (few.closest.z or 0.0) < limit and not few.noisy
     return few if passes else None
 

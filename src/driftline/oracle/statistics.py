@@ -18,13 +18,13 @@ from driftline.oracle.arithmetic import Arithmetic
 
 ELEMENT_LIMIT = 8.0  # a single element further away than this is wrong
 AGGREGATE_LIMIT = 10.0  # a weighted sum over many elements further away than this is biased
-POOLED_LIMIT = 6.0  # the same over several inputs: there the noise averages out, a bias does not
-STRAYED = 3.0  # times as far as the worst of the samples strayed, an element may lie: some errors have long tails
+POOLED_LIMIT = 6.0  # limit for sums over several inputs, where noise averages out but a bias does not
+STRAYED = 3.0  # an element may stray this many times as far as the worst sample: tails can be long
 ILL_CONDITIONED = 0.25  # where sigma is this share of the value, there is nothing to compare
-GROSS = 1000.0  # times as far as rounding takes any element of the tensor: wrong, however ill-conditioned it is
-BAND_IN_SIGMA = 4.0  # how wide the band of a few shuffled runs is, where many independent steps add up
+GROSS = 1000.0  # an error this many times the largest of the tensor's noise is always wrong
+BAND_IN_SIGMA = 4.0  # width of the band of steps in sigma, where many independent steps add up
 UNIFORM_RMS = 0.58  # rms of a rounding error in units of the largest one
-ROUNDED_REFERENCE = 2.0**0.5  # in float64 the reference is rounded as coarsely as what is held against it
+ROUNDED_REFERENCE = 2.0**0.5  # a float64 reference is rounded as coarsely as the result compared with it
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Noise:
     deviations: Array  # one row per sample: sample - reference; NaN where the sample is not finite
     low: Array
     high: Array
-    steps_move: bool = False  # is the spread of legal steps a movement, too?
+    steps_move: bool = False  # True if the spread of legal steps counts as movement
 
     @cached_property
     def movement(self) -> Array:
@@ -71,7 +71,7 @@ class Deviation:
     scores: Array  # of every element, in sigma
     sigmas: Array
     unjudged: Array
-    noisy: int  # those of them that are left out because they move too much
+    noisy: int  # unjudged elements that move too much
     totals: dict[str, tuple[float, float]]  # direction -> sum and variance over the whole tensor, for pooling
 
 
@@ -98,7 +98,8 @@ def measure(
         judged = np.isfinite(got) & np.isfinite(reference) & noise.steady
         quiet = sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), typical_size(reference, judged)) + 4 * tiny
         nearest = np.clip(got, noise.low, noise.high)  # within the band of legal steps nothing is wrong
-        off = np.asarray(np.minimum(np.abs(got - reference), np.abs(got - nearest)))  # of a scalar it is no array
+        # np.minimum of scalars returns no array
+        off = np.asarray(np.minimum(np.abs(got - reference), np.abs(got - nearest)))
         gross = np.asarray(judged & ~quiet)
         if native is not None and worst_case > 0 and gross.any():
             limit = GROSS * _farthest(noise, native, judged)
@@ -163,9 +164,9 @@ def _farthest(noise: Noise, native: Array, steady: Array) -> float:
 
 
 def _tails(noise: Noise, native: Array, chosen: Array) -> Array:
-    """Return a factor for how much further than in these runs an element may stray in another one. A quotient by nearly
-    zero, or the exponential of a noisy number, differs by orders of magnitude between runs; the factor is the square of
-    that."""
+    """Return a factor for how much further than in these runs an element may stray in another run: the square of its
+    largest over its lower-quartile magnitude. A quotient by nearly zero, or the exponential of a noisy number, varies
+    by orders of magnitude."""
     reference = noise.reference[chosen]
     own = np.where(np.isfinite(native[chosen]), native[chosen], reference)
     sizes = np.sort(np.abs(np.stack([*(reference + noise.deviations[:, chosen]), own, reference])), axis=0)

@@ -12,8 +12,8 @@ from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import BYTE_VALUES, HALF_WEIGHTS
 
 LEVELS = 255
-OFF_BY = 2.0  # quanta: half of one by rounding to the grid, and half of one by the kernel, to either side
-# Operators whose results have a grid of their own, however small they are: its range.
+OFF_BY = 2.0  # in quanta: up to half by rounding to the grid and half by the kernel, to either side
+# Operators whose results use a grid of a fixed range, however small they are.
 _FIXED_RANGES = {"Softmax": 1.0, "Sigmoid": 1.0, "Tanh": 2.0, "LogSoftmax": 16.0}
 
 

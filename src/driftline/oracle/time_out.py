@@ -16,8 +16,8 @@ from driftline.core.sentences import doing, ended
 from driftline.core.verdict import Judgement, Kind, Verdict
 
 HANGS = 1000.0  # times as long as the unoptimised run
-PATIENCE = 30.0  # seconds that a run is given before it is called hanging, whatever the time limit of the user
-SHORTEST = 0.001  # seconds: below this, the time of a run is that of starting it
+PATIENCE = 30.0  # seconds before a run counts as hanging, whatever the user's time limit
+SHORTEST = 0.001  # seconds: a shorter run mostly measures its start
 
 
 def needs_patience(verdict: Verdict, execution: Execution) -> bool:

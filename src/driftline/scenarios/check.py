@@ -67,7 +67,7 @@ class ScriptTrials:
         self._pool = pool
         self._options = options
         self._announce = announce
-        self._eagerly: dict[str | None, EagerRuns] = {}  # by release
+        self._eagerly: dict[str | None, EagerRuns] = {}  # by release of torch
 
     def judge(self, target: Target) -> ScriptResult:
         """Judge the script on one target and return the result.

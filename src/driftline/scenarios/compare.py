@@ -14,9 +14,9 @@ from driftline.core.tensors import Array, is_float
 from driftline.scenarios.difference import SHARING, Change, Difference, elements, moment
 from driftline.scenarios.recording import END, Fact, Raised, ScriptEvent, ScriptRecording, TensorSeen
 
-FEW_ROUNDINGS = 2.0  # numbers this close are not asked about
-OF_MOVEMENT = 1.0  # times the movement in the run with rounding noise: likewise
-SAME_NUMBER = 1e-4  # relative, of Python's floats, which come from tensors of any precision
+FEW_ROUNDINGS = 2.0  # differences up to this many roundings are not judged
+OF_MOVEMENT = 1.0  # nor up to this factor times the movement in the run with rounding noise
+SAME_NUMBER = 1e-4  # relative tolerance for Python floats, which may come from tensors of any precision
 MOST_NUMBER_MOVEMENT = 8.0
 
 
@@ -26,7 +26,7 @@ class Stable:
 
     eager: ScriptEvent
     again: ScriptEvent
-    rounded: ScriptEvent | None  # none where that run went another way
+    rounded: ScriptEvent | None  # `None` if that run took another path
 
     def holds(self, path: str) -> bool:
         """True if fresh memory, time and rounding do not change this fact, except for the numbers in it."""
@@ -183,7 +183,7 @@ def _raised(at: _Moment, expected: Raised | None, got: Raised | None) -> tuple[D
     if got is None:
         return (at.raises(Change.MISSING_ERROR, expected, None),)
     caught_alike = expected.name in got.bases or got.by_compiler
-    if caught_alike or not expected.by_script:  # the exceptions of operators are no promise
+    if caught_alike or not expected.by_script:  # exception classes of operators are not promised
         return ()
     return (at.raises(Change.OTHER_ERROR, expected, got),)
 

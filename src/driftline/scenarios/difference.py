@@ -36,7 +36,7 @@ class Change(StrEnum):
     RANDOM = "random-state"
     MODE = "mode"  # grad mode, autocast, default dtype
     PRINTED = "printed"
-    EVENTS = "other-calls"  # the script goes another way
+    EVENTS = "other-calls"  # the script takes another path
     CRASH = "crash"
 
 

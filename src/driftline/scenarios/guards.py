@@ -32,7 +32,7 @@ class Guards:
         self._printed = io.BytesIO()
         sys.stdin = _NoInput(self)
         sys.argv = _OnlyItsName([str(script)], self)
-        # Made of C alone: Dynamo would try to compile a stream that is written in Python.
+        # Implemented in C only: Dynamo would try to compile a stream that is written in Python.
         sys.stdout = io.TextIOWrapper(self._printed, encoding="utf-8", errors="backslashreplace", write_through=True)
         sys.addaudithook(self._audit)
 

@@ -13,13 +13,13 @@ class Happening(abc.ABC):
 
     kind = CALL
     name = ""
-    sharing = True  # the memory that tensors share is compared, and objects that are one and the same
-    judged = True  # may be set by `run`: this call promises nothing
-    folded = False  # the compiler multiplies weights beforehand: only what is beyond the worst case is wrong
-    printing = True  # what the call prints belongs to what the script prints
+    sharing = True  # shared memory of tensors and identity of objects are compared
+    judged = True  # `run` may set this to False: the event is not compared
+    folded = False  # the compiler folds weights: only errors beyond the worst case count
+    printing = True  # output printed by the call is part of the script's output
     own_errors = True  # the classes of the script's own exceptions are compared
-    eager = False  # set by the recorder: this run goes without the compiler
-    forgiven = False  # set by `run`: the exception is one that the compiled run must not raise
+    eager = False  # set by the recorder: this run does not use the compiler
+    forgiven = False  # set by `run`: the compiled run must not raise this exception
 
     @abc.abstractmethod
     def run(self) -> Any:

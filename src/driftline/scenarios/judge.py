@@ -26,7 +26,7 @@ from driftline.scenarios.runs import OTHER_FILL, Played, ScriptOptions, ScriptRu
 from driftline.scenarios.script import UserScript, require_recordable
 from driftline.scenarios.target import AS_IT_STANDS
 
-BATCH = 8  # events that are judged in one further run of the script
+BATCH = 8  # events judged per additional run of the script
 BATCHES = 4
 
 
@@ -43,7 +43,7 @@ class ScriptResult:
     events: int = 0
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
-    backends: tuple[str, ...] = ()  # that the script hands to torch.compile: see `Recorded.backends`
+    backends: tuple[str, ...] = ()  # passed by the script to torch.compile: see `Recorded.backends`
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -211,7 +211,7 @@ class _Judge:
             certain = one.compared.found if one.same_before else ()
             return certain, "" if certain else f"{when}, the runs differ, and the event could not be seen on its own"
         if event.kind == END and not one.same_before:
-            exact: tuple[Difference, ...] = ()  # a script may print, count and assert what rounding decides
+            exact: tuple[Difference, ...] = ()  # the script may depend on values that rounding decides
         else:
             exact = self._persisting(one, seen, answer[1])
         wrong = self._wrong_values(one, answer[0], when, event)
@@ -241,7 +241,7 @@ class _Judge:
         ]
         known = {wrong.path for wrong in answer.wrong}
         blind = [path for path in answer.unjudged if path not in known]
-        if one.same_before and not found:  # what an earlier call left behind shows only against eager
+        if one.same_before and not found:  # effects of an earlier call are visible only against eager
             blind += [path for path in one.compared.values if path not in blind]
         for path in () if event.folded else blind:
             if difference := self._by_movement(one, path, when, event):

@@ -140,7 +140,8 @@ def _keep_graph_caches_in(folder: Path) -> None:
     for module, name in places:
         found = importlib.util.find_spec(module)
         cache = getattr(importlib.import_module(module), name, None) if found else None
-        if cache is None or not hasattr(cache, "_get_tmp_dir"):  # a release that names the folder in another way
+        # a release of torch with another way to name the folder
+        if cache is None or not hasattr(cache, "_get_tmp_dir"):
             torch._inductor.config.fx_graph_cache = False
             torch._functorch.config.enable_autograd_cache = False
             return

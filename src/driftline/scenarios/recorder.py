@@ -50,8 +50,8 @@ from driftline.scenarios.walk import StateWalk, is_of_library, names_in, outer_p
 if TYPE_CHECKING:
     from driftline.scenarios.entries.call import MadeCall
 
-_FROM_SCRIPTS = ("torch.nn.modules.module", "torch.compiler")  # modules of torch that pass a script's call on
-# Backends that draw the random numbers of eager by themselves; the setting would change which draws they keep.
+_FROM_SCRIPTS = ("torch.nn.modules.module", "torch.compiler")  # modules of torch that forward a script's call
+# Backends that draw the same random numbers as eager; the setting would change which draws they keep.
 _DRAWS_AS_EAGER = ("eager", "aot_eager", "aot_eager_decomp_partition")
 MOST_LEAVES = 400  # tensors whose gradients are read after a backward pass
 
@@ -67,25 +67,26 @@ class CallRecorder:
         self.move(folder)
         self._thread = threading.get_ident()
         self._inside = False
-        self._only_tensors = False  # something was made that does not promise what becomes of Python objects
-        self._classes: list[tuple[Any, Any, Any]] = []  # with a recorded call: the class, that call, and its own
+        # True once an entry point was used that does not promise the state of Python objects
+        self._only_tensors = False
+        self._classes: list[tuple[Any, Any, Any]] = []  # class, recorded call, original call
         self._leaves: list[tuple[str, torch.Tensor]] = []
         self._leaf_ids: set[int] = set()
-        self._ignored: list[Any] = []  # backends of the script, and the objects that they name
+        self._ignored: list[Any] = []  # the script's own backends, and the objects that they use
         self._ignored_names: set[str] = set()
         self.before: Callable[[int], None] = lambda number: None
         self.after: Callable[[ScriptEvent, StateWalk], None] = lambda event, walk: None
         self.written: Callable[[ScriptEvent], None] = lambda event: None
         self.failed: Callable[[], None] = lambda: None  # called when the recorder itself raises
-        self.eager = False  # what compilers make is not called, but what they made it from
-        self.number = 0  # of the next event
-        self.passed = 0  # events, with those that were too many
+        self.eager = False  # True: call the original callable, not the compiled one
+        self.number = 0  # number of the next event
+        self.passed = 0  # events, including those beyond the limit
         self.seconds = 0.0
         self.other_threads = 0
         self.own_backends = False
         self.backends: dict[str, None] = {}  # names, in the order in which the script gives them
-        self.operators = PlainOperators()  # those that the script called
-        self.fault = ""  # the traceback of a fault of ours
+        self.operators = PlainOperators()  # operators like torch.cond that the script called
+        self.fault = ""  # traceback of an error in the recorder
 
     def move(self, folder: Path) -> None:
         """Write to another folder from now on."""
@@ -122,7 +123,7 @@ class CallRecorder:
             options = {name: value for name, value in options.items() if name not in ("mode", "options")}
             options["backend"] = self.backend
         if options.get("backend", "inductor") not in _DRAWS_AS_EAGER:
-            torch._inductor.config.fallback_random = True  # or no random number could be compared
+            torch._inductor.config.fallback_random = True  # otherwise random numbers could not be compared
         compiled = self._compile(model, **options)
         return self.recorded_as(compiled, model)
 
@@ -221,7 +222,7 @@ class CallRecorder:
 
     def _event(self, happening: Happening) -> Any:
         self.before(self.number)
-        happening.eager = self.eager  # a child of `before` goes on without the compiler
+        happening.eager = self.eager  # `before` may fork a child, which runs without the compiler
         self._inside = True
         self._stand_aside(True)
         output, error = None, None

@@ -45,7 +45,7 @@ class Fact:
     """The value seen at one path: a class or plain value as text, a number, the size of a container, or a tensor."""
 
     text: str = ""
-    number: str = ""  # a float, as Python writes it: rounding may move it
+    number: str = ""  # repr of a float, which rounding may change
     size: int = -1
     tensor: TensorSeen | None = None
 
@@ -75,9 +75,9 @@ class ScriptEvent:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     shared: tuple[tuple[str, str], ...] = ()  # paths of tensors that overlap in memory
     raised: Raised | None = None
-    judged: bool = True  # eager promises something here
-    folded: bool = False  # weights may have been multiplied beforehand, which rounds in another way
-    plain: bool = False  # operators like torch.cond were executed by their plain meaning until then
+    judged: bool = True  # False if the event is not compared
+    folded: bool = False  # weights may have been folded, which rounds differently
+    plain: bool = False  # operators like torch.cond were executed plainly up to here
 
 
 @dataclass(frozen=True)

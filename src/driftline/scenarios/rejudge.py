@@ -36,7 +36,7 @@ from driftline.scenarios.tensors_seen import reading
 from driftline.scenarios.walk import StateWalk
 
 _ANSWER = "answer.json"
-_TICK = 0.005  # seconds between two looks at a child
+_TICK = 0.005  # seconds between two checks of a child
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
@@ -144,7 +144,7 @@ class _Taping:
         if event.number != self._question.event:
             return
         try:
-            with reading():  # not by leaving the modes: inside of backward() they are off the stack for a while
+            with reading():  # without exiting the modes: inside backward() they are temporarily off the stack
                 found = self._judge(walk)
         except NoExactReference as reason:
             found = _Judged((), self._question.paths, first_line(str(reason), 200))

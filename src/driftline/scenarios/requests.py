@@ -21,9 +21,9 @@ OWN_BACKEND = "a backend of the script"  # in `Recorded.backends`: a function, w
 class PlayWay(StrEnum):
     """The ways to execute a script."""
 
-    EAGER = "eager"  # torch.compile gives back the callable
-    ROUNDED = "rounded"  # the same, and every floating-point result is moved by one rounding step
-    COMPILED = "compiled"  # as it stands
+    EAGER = "eager"  # torch.compile returns the callable itself
+    ROUNDED = "rounded"  # as EAGER, with every floating-point result moved by up to one rounding step
+    COMPILED = "compiled"  # with the compiler
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class RecordRequest:
     text: str
     folder: Path
     way: PlayWay
-    backend: str = ""  # in place of the script's own
-    fill: int = 0x55  # the byte that fresh memory is filled with
+    backend: str = ""  # replaces the script's own backend
+    fill: int = 0x55  # byte that fills newly allocated memory
     seed: int = 0
     most_events: int = 2000
 
@@ -57,10 +57,10 @@ class Recorded:
     printed_bytes: int = 0
     trouble: Trouble | None = None
     detail: str = ""  # of the trouble
-    asks_compiler: bool = False  # it gives torch.compile a backend of its own
-    backends: tuple[str, ...] = ()  # that it gives torch.compile, each once: names of torch, or `OWN_BACKEND`
+    asks_compiler: bool = False  # it passes its own backend to torch.compile
+    backends: tuple[str, ...] = ()  # backends passed to torch.compile, each once: names of torch, or `OWN_BACKEND`
     other_threads: int = 0  # calls of compiled callables in other threads: not recorded
-    unrecorded: int = 0  # events beyond the most that are recorded
+    unrecorded: int = 0  # events beyond `most_events`
     seconds: float = 0.0
     recording_seconds: float = 0.0  # spent on reading and writing what was seen
 
@@ -107,7 +107,7 @@ class Rejudged:
     folder: Path
     wrong: tuple[WrongTensor, ...] = ()
     unjudged: tuple[str, ...] = ()  # paths of tensors that could not be judged
-    note: str = ""  # why the noise of rounding is not known here
+    note: str = ""  # why the rounding noise is not known here
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Operators that move numbers, or choose among them, and round nothing
+# Operators that move numbers or choose among them, and do not round.
 _EXACT = re.compile(
     r"copy|clone|detach|view|slice|select|index|gather|stack|expand|permute|transpose|empty|zeros|ones|full|arange|item"
     r"|where|rand|dropout|bernoulli|fill|tensor|sort|topk|floor|ceil|round|sign$|squeeze|pad"

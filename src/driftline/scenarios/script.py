@@ -12,7 +12,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.files import BIG
 from driftline.scenarios.requests import Recorded, Trouble
 
-# A script that looks at the compiler may do other things because of what it sees.
+# A script that inspects the compiler may act on what it finds.
 _LOOKS_INSIDE = re.compile(
     r"\bcounters\b|CompileCounter|frame_count|set_logs|\bexplain\(|_dynamo\.utils|compile_times|op_count|cache_size"
 )

@@ -14,9 +14,9 @@ from driftline.scenarios.requests import OWN_BACKEND
 
 AS_IT_STANDS = "as-it-stands"
 DYNAMO_ALONE = "dynamo:eager"  # Dynamo captures graphs, and runs them without a compiler
-SCRIPT_BACKEND = "script-backend"  # in fingerprints: a function that the script hands to torch.compile
+SCRIPT_BACKEND = "script-backend"  # in fingerprints: a backend function that the script passes to torch.compile
 
-# The backends of `torch.compile` by target, each with the stages of those before it and more
+# Target -> backend of `torch.compile`; each has the stages of the one before it and more.
 BACKEND_NAMES = {
     DYNAMO_ALONE: "eager",
     "aot_eager": "aot_eager",

@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from driftline.scenarios.recording import TensorSeen
 
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-MOST_PAIRS = 200  # of overlapping tensors that are kept of one event
-MOST_BYTES = 1 << 30  # of contents that are kept of one run
+MOST_PAIRS = 200  # most overlapping pairs kept per event
+MOST_BYTES = 1 << 30  # most bytes of tensors kept per run
 
 
 class Contents:
@@ -54,7 +54,7 @@ def see_tensor(tensor: torch.Tensor, contents: Contents) -> TensorSeen:
     """Describe a tensor and store its bytes, inside `reading()`. Tensors that cannot be read (meta, wrappers of
     torch.func) are described without bytes."""
     requires_grad, data = False, None
-    with contextlib.suppress(Exception):  # a view that was written in place cannot tell
+    with contextlib.suppress(Exception):  # fails for a view that was written in place
         requires_grad = tensor.requires_grad
     with contextlib.suppress(Exception):
         data = _bytes_of(tensor)

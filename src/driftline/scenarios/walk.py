@@ -20,14 +20,14 @@ import torch
 from driftline.scenarios.recording import Fact
 from driftline.scenarios.tensors_seen import Contents, overlapping, reading, see_array, see_tensor
 
-MOST_FACTS = 3000  # of one event
+MOST_FACTS = 3000  # most facts of one event
 DEEPEST = 12
 LONGEST = 200  # characters of a text
 
 _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(inspect.__file__).parent), "<frozen")
 _NAMED = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _WRITTEN = (bool, int, bytes, complex, type(None), type(...))
-# Attributes that torch itself keeps on objects of the user
+# Attributes that torch itself sets on objects of the user.
 _HIDDEN = re.compile(
     r"_is_torch_compile|_dynamo|_torchdynamo|_compiled_call_impl|_hooks|_backward_pre|_state_dict|_load_state|_driftline|^__"
 )
@@ -57,7 +57,7 @@ class StateWalk:
         self.tensors: list[tuple[str, torch.Tensor]] = []
         self._contents = contents
         self._seen: dict[int, str] = dict.fromkeys(ignored, "")
-        self._alive: list[Any] = []  # an id is only an identity while the object lives
+        self._alive: list[Any] = []  # keeps objects alive, so that ids stay unique
         with reading():
             for path, value in roots.items():
                 self._read(path, value, 0)
@@ -112,7 +112,7 @@ class StateWalk:
     def _read_gradient(self, path: str, tensor: torch.Tensor, depth: int) -> None:
         try:
             gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
-        except Exception:  # a view that was written in place cannot tell
+        except Exception:  # fails for a view that was written in place
             return
         if gradient is not None:
             self._read(f"{path}.grad", gradient, depth + 1)
@@ -142,12 +142,13 @@ def describe(value: Any) -> tuple[Fact, Iterable[Part]]:
 def _container(value: Any) -> tuple[Fact, Iterable[Part]] | None:
     """Return the size and the elements of a container, and its attributes, or `None` for other objects."""
     text = type(value).__qualname__
-    if isinstance(value, dict):  # the order of its keys can be seen
+    if isinstance(value, dict):  # the order of the keys is part of the fact
         keys = [_key(key, place) for place, key in enumerate(list(value))]
         inside = [(f"[{key}]", part) for key, part in zip(keys, list(value.values()), strict=True)]
         return Fact(f"{text} with keys {', '.join(keys)}"[:LONGEST], size=len(keys)), [*inside, *_attributes(value)]
     if isinstance(value, (set, frozenset)):
-        plain = frozenset.__iter__(value) if isinstance(value, frozenset) else set.__iter__(value)  # not its own way
+        # not an overridden __iter__
+        plain = frozenset.__iter__(value) if isinstance(value, frozenset) else set.__iter__(value)
         items = sorted(repr(item) if type(item) in (*_WRITTEN, str, float) else type(item).__name__ for item in plain)
         return Fact(f"{text} of {', '.join(items)}"[:LONGEST], size=len(value)), _attributes(value)
     if isinstance(value, (list, tuple, deque)):

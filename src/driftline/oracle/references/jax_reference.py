@@ -129,9 +129,9 @@ def _wider(dtype: Any) -> Any:
     return np.dtype(np.complex128) if jax.dtypes.issubdtype(dtype, np.complexfloating) else dtype
 
 
-# Operations that look at the bits of a number: they are run on the small type they were written for.
+# Operations on the bits of a number: they run on the program's own small type.
 _BITWISE = ("bitcast_convert_type", "nextafter")
-# What a scatter does with the old and the new value; its parameters hold this as a little program for one dtype.
+# How a scatter combines the old and the new value; its parameters hold this as an inner program for one dtype.
 _UPDATES: dict[str, Callable[[Any, Any], Any]] = {
     "scatter": lambda old, new: new,
     "scatter-add": lambda old, new: old + new,

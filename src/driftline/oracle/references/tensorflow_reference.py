@@ -19,7 +19,7 @@ from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.storage import kept
 from driftline.programs.opened import OpenedProgram
 
-# Operations that read the bits of a float or draw random numbers: with another width they mean something else.
+# Operations that read the bits of a float or draw random numbers: their results differ with the float's width.
 _WIDTH_MATTERS = ("Bitcast", "DecodeRaw", "NextAfter", "Random", "Quant", "Multinomial", "TruncatedNormal")
 
 
@@ -71,7 +71,7 @@ class _Float64Graph:
         quiet.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
         self._graph = graph
         self._session = tf.compat.v1.Session(graph=graph, config=quiet)
-        # Freezing keeps the order of the arguments that are left.
+        # Freezing removes arguments, but keeps the order of the others.
         self._inputs = dict(zip(traced.inputs, (tensor.name for tensor in frozen.inputs), strict=True))
         self._outputs = dict(zip(traced.outputs, (tensor.name for tensor in frozen.outputs), strict=True))
 

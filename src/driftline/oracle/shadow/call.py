@@ -33,8 +33,8 @@ class Call:
     results: tuple[Any, ...]
     dtypes: tuple[str | None, ...]
     arithmetic: Arithmetic
-    terms: float = 0.0  # of the sum of which this operation is a part, when the program leaves its order open
-    products: Products | None = None  # where it is a sum of products to which something may be added next
+    terms: float = 0.0  # number of terms of the whole sum that this operation is part of, if its order is open
+    products: Products | None = None  # if it is a sum of products to which something may be added next
 
     def argument(self, name: str) -> Any:
         return schema_argument(self.target, self.args, self.kwargs, name)

@@ -14,7 +14,7 @@ import numpy as np
 from driftline.core.tensors import Array
 
 DRAWS = 3
-_FINER = 256.0  # a slope carries a rounding that is so much smaller that much less far, a root a 16th as far
+_FINER = 256.0  # a linear result moves that much less under the smaller rounding, a root a 16th as much
 _STEEPEST = 8.0
 
 
@@ -53,7 +53,7 @@ def _moved(
     with np.errstate(all="ignore"):
         try:
             result = np.asarray(operation(moved))
-        except Exception:  # an argument that must be an exact number, such as a size
+        except Exception:  # an argument that must not be rounded, such as a size
             return None
         if result.shape != expected.shape:
             return None

@@ -18,12 +18,12 @@ import numpy as np
 from driftline.core.tensors import Array
 
 REACH = 8.0  # how many sigma a legal argument may lie from the reference's
-EXTREMES = 3  # runs in which every deciding argument is pushed one way, then the other, then to zero if it reaches
-FAR = 4.0  # times as far from an edge, an argument decides nothing, even where sigma is known from a few runs only
-SHUFFLES = 6  # runs in which each is pushed at random
-MOST_PLACES = 64  # of a choice that are each tried
-DRAWN = 12  # further runs in which they are drawn
-OTHER_PLACES = "the chosen places differ"  # what is said of a choice among integers, of which no other is as good
+EXTREMES = 3  # runs that push all deciding arguments up, down, and then to zero if within reach
+FAR = 4.0  # an argument further than this many reaches from the edge decides nothing
+SHUFFLES = 6  # runs that push each argument at random
+MOST_PLACES = 64  # indices of a choice that are tried one by one
+DRAWN = 12  # further runs with random indices
+OTHER_PLACES = "the chosen places differ"  # the reason for a choice among integers, where no other is as good
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Order:
 
 
 ORDERS = tuple(Order(number) for number in range(8))
-FEW_ORDERS = ORDERS[:3]  # where nothing chooses among many
+FEW_ORDERS = ORDERS[:3]  # for graphs without choices
 
 
 @dataclass
@@ -64,7 +64,7 @@ class DecidingArgument:
     squares: Array
     own: Array | float = 0.0
     runs: int = 0
-    unsettled: Array | bool = False  # elements that rounding makes finite or not, or either infinity
+    unsettled: Array | bool = False  # elements that rounding makes finite or not, or that change sign at infinity
 
     @property
     def sigma(self) -> Array:
@@ -86,7 +86,7 @@ class Decision:
     """The observed values of one deciding operation; its float arguments are keyed by position."""
 
     arguments: dict[int, DecidingArgument] = field(default_factory=dict)
-    edge: float | None = None  # the number that its one argument is compared with, if it is that
+    edge: float | None = None  # the number that the argument is compared with, if known
 
     @property
     def open(self) -> bool:
@@ -112,7 +112,7 @@ class Decision:
     def observe(self, values: Mapping[int, Array]) -> None:
         for position, argument in self.arguments.items():
             if position not in values or values[position].shape != argument.reference.shape:
-                continue  # behind a step that changes shapes there is nothing to compare
+                continue  # a step changed the shape: nothing to compare
             argument.observe(values[position])
 
     def pushed(self, values: Mapping[int, Array], run: int, random: np.random.Generator) -> dict[int, Array]:
@@ -131,7 +131,8 @@ class Decision:
             else:
                 signs = random.integers(0, 2, reach.shape) * 2 - 1
             pushed = np.asarray(values[position] + signs * reach)
-            moved[position] = np.where(np.isinf(pushed), values[position], pushed)  # no rounding makes an infinity
+            # rounding does not make finite numbers infinite
+            moved[position] = np.where(np.isinf(pushed), values[position], pushed)
         return moved
 
 
@@ -170,7 +171,7 @@ def choice_problem(
     moves = [np.take_along_axis(sigma, p, axis) for p in places]
     with np.errstate(all="ignore"):
         close = np.abs(wanted - taken) <= REACH * (moves[0] + moves[1])
-    close |= np.isinf(sigma).any(axis=axis, keepdims=True)  # one that may be anything may come anywhere
+    close |= np.isinf(sigma).any(axis=axis, keepdims=True)  # an element without limits may be chosen anywhere
     bad = ~(close | (np.isnan(wanted) & np.isnan(taken)) | (wanted == taken))
     if bad.any():
         place = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
@@ -214,7 +215,7 @@ def touched(mask: Array, axis: int | None, shapes: Sequence[tuple[int, ...]]) ->
 def _broadcast(mask: Array, shape: tuple[int, ...]) -> Array:
     try:
         return np.broadcast_to(mask, shape)
-    except ValueError:  # it changes shapes: all of it depends on all
+    except ValueError:  # the operation changes shapes: assume that all depends on all
         return np.ones(shape, dtype=bool)
 
 

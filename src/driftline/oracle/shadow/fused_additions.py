@@ -15,12 +15,12 @@ from typing import Any
 from driftline.core.tensors import Array
 from driftline.oracle.noise import Joint, Products, together
 
-REMEMBERED = 8  # sums of products: the addition follows soon, and a large model has many
+REMEMBERED = 8  # number of sums kept: the addition follows soon, and a large model has many
 
 
 @dataclass(frozen=True)
 class _Remembered:
-    result: Any  # kept, so that its memory is not given to another
+    result: Any  # kept alive, so that its memory is not reused
     mark: Any
     products: Products
 
@@ -30,7 +30,7 @@ class RecentProducts:
     ignored."""
 
     def __init__(self, mark: Callable[[Any], Any]) -> None:
-        self._mark = mark  # of a result: equal as long as it lies in the same memory with the same contents
+        self._mark = mark  # key of a result, equal while it has the same memory and contents
         self._recent: deque[_Remembered] = deque(maxlen=REMEMBERED)
 
     def remember(self, result: Any, products: Products) -> None:

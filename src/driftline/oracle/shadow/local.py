@@ -26,7 +26,7 @@ class LocalShadow:
         """`deadline` is a value of `time.monotonic` after which the shadow gives no more answers."""
         self._opened, self._arrays, self._deadline = opened, arrays, deadline
         self._players: dict[str, Player] = {}
-        self.late = False  # was there no answer because of that?
+        self.late = False  # True if the last answer failed because of the deadline
 
     def exact(self) -> Arrays:
         return self._player("").reference()

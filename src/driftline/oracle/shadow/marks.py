@@ -8,7 +8,7 @@ import numpy as np
 
 from driftline.core.tensors import Array
 
-NEAR = 2  # elements away: the neighbours that an interpolation may give the weight zero
+NEAR = 2  # distance in elements of neighbours whose interpolation weight may be zero
 
 
 def marks_of(source: Array, axes: Iterable[int] = ()) -> Array:

@@ -54,8 +54,8 @@ class Player:
         self._deadline = deadline
         self._reference: Arrays | None = None
         self._samples: list[Arrays] = []
-        self._band: tuple[int, Arrays, Arrays] | None = None  # with the number of samples it was made of
-        self._alternatives: tuple[int, OpenRuns] | None = None  # the same
+        self._band: tuple[int, Arrays, Arrays] | None = None  # number of samples used, lowest and highest values
+        self._alternatives: tuple[int, OpenRuns] | None = None  # number of samples used, and the runs
 
     @property
     def draws(self) -> bool:
@@ -125,7 +125,7 @@ class Player:
         return self._band[1], self._band[2]
 
     def _sample(self, runs: int) -> None:
-        self.reference()  # it finds out how large the errors are
+        self.reference()  # measures the error sizes
         for number in range(len(self._samples), runs):
             if time.monotonic() >= self._deadline:
                 raise NoExactReference("it takes too long: one run of the program in float64 after the other")

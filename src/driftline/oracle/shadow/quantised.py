@@ -14,7 +14,7 @@ from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import Arithmetic
 from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES
 
-REQUANTISED_SHUFFLES = 24  # a band over many independent steps needs more draws than one over a few ties
+REQUANTISED_SHUFFLES = 24  # many independent steps need more draws than a few ties
 
 
 def pushed_runs(arithmetic: Arithmetic) -> range:

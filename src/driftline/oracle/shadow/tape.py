@@ -46,12 +46,12 @@ class TapeNode:
     target: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    dtypes: tuple[torch.dtype | None, ...] = ()  # of the results, as the program stores them
-    recorded: tuple[torch.Tensor, ...] | None = None  # results that must not be computed again: random draws
-    terms: float = 0.0  # of the whole sum of which this operation is a part, when its order is left open
+    dtypes: tuple[torch.dtype | None, ...] = ()  # types in which the program stores the results
+    recorded: tuple[torch.Tensor, ...] | None = None  # random draws, which must not be computed again
+    terms: float = 0.0  # number of terms of the whole sum that this operation is part of, if its order is open
 
 
-SMALL = 1 << 20  # bytes: a constant of this size is copied when it is met, a larger one only before it is written to
+SMALL = 1 << 20  # bytes: constants up to this size are copied at once, larger ones before a write
 
 
 @dataclass
@@ -123,7 +123,7 @@ class TapeRecorder(TorchDispatchMode):
         self._decompositions = decompositions
         self._by_id: dict[int, Slot | Constant] = {}
         self._by_memory: dict[tuple[Any, ...], Slot | Constant] = {}
-        self._alive: list[torch.Tensor] = []  # an id is only an identity while the tensor lives
+        self._alive: list[torch.Tensor] = []  # keeps tensors alive, so that ids stay unique
         self._borrowed: dict[int, list[int]] = {}  # memory of large constants -> their numbers
         self.terms = 0.0
 
@@ -220,7 +220,7 @@ class TapeRecorder(TorchDispatchMode):
                 self._remember(value, Slot(number, index))
 
 
-# Zeros without memory, which no number can be read from, are plain ones on the tape.
+# Zero tensors without memory are recorded as ordinary zeros.
 _DENSE = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
 
 

@@ -22,7 +22,7 @@ from driftline.oracle.rule import ShadowAnswer
 from driftline.oracle.shadow.player import Player, Shadow
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
-# By witness: the framework itself, or another one that can play its programs.
+# Keyed by witness: the framework itself, or another one that can run its programs.
 FRONT_ENDS = {
     "torch": "driftline.oracle.shadow.torch.front:open_shadow",
     "onnx": "driftline.oracle.shadow.onnx.front:open_shadow",
@@ -39,7 +39,7 @@ class ShadowRequest:
     sample: int
     runs: int
     arithmetic: str
-    outputs: Path | None = None  # of a compiler, whose valid choices are taken over
+    outputs: Path | None = None  # outputs of a compiler, whose valid choices are adopted
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 
 from driftline.scenarios.recorder import CallRecorder
 
-# The module of each entry point, and words of a script that may use it
+# The module of each entry point, and a word that every script using it contains.
 _ENTRIES = (
     ("dynamo", ""),
     ("export", "export"),

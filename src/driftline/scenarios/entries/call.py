@@ -20,7 +20,7 @@ class Made:
     """An object that an entry point made: its twin, and the example inputs it was made for."""
 
     twin: Twin
-    example: Signature | None  # of the inputs that it was made for; `None` where any inputs do
+    example: Signature | None  # signature of the example inputs; `None` if any inputs are allowed
 
 
 class MadeCall(Happening):
@@ -29,12 +29,12 @@ class MadeCall(Happening):
     sharing = False
     printing = False
     own_errors = False
-    errors = True  # what raises under eager raises here, too
-    draws = True  # random numbers are those of eager
+    errors = True  # a call must raise where eager raises
+    draws = True  # random numbers must be those of eager
 
     def __init__(self, made: Made, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self.made, self.args, self.kwargs = made, args, kwargs
-        self._call = call  # of the object
+        self._call = call  # calls the object
         self.signature = signature(made.twin, args, kwargs)
 
     @property

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from driftline.scenarios.happening import Happening
 from driftline.scenarios.recording import MAKE, Fact
 
-# Exceptions that tell of a fault in the compiler; by all others it says that it does not support the program.
+# Exceptions that show a fault in the compiler; all others mean that it does not support the program.
 _CRASHES = ("InternalTorchDynamoError", "InductorError", "BackendCompilerFailed", "CppCompileError")
 _CRASHES_OF_PYTHON = (AssertionError, LookupError, AttributeError, NameError)
 
@@ -37,7 +37,7 @@ class Making(Happening):
         try:
             with undisturbed():
                 return self._build()
-        except OSError:  # the script may not write there
+        except OSError:  # the script has no permission to write there
             raise
         except Exception:
             self.forgiven = self._runs()

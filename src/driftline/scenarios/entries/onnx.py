@@ -43,7 +43,7 @@ class MadeModel(Made):
         try:
             for place, array in zip(places, arrays, strict=True):
                 leaves[place] = torch.from_numpy(array.copy())
-        except TypeError:  # a dtype that torch does not share with numpy
+        except TypeError:  # a numpy dtype that torch does not have
             return None
         args, kwargs = pytree.tree_unflatten(leaves, spec)
         return args, kwargs
@@ -244,7 +244,7 @@ def _is_declined(error: BaseException) -> bool:
 def _serialized(program: Any) -> bytes:
     try:
         return bytes(program.model_proto.SerializeToString())
-    except Exception:  # more than protobuf holds
+    except Exception:  # too large for protobuf
         return b""
 
 

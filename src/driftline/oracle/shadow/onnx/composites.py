@@ -39,7 +39,7 @@ def _normalised(
 
 
 def _variance(steps: Steps, x: Array, mean: Array, axes: tuple[int, ...]) -> Array:
-    """Compute the variance in one pass, which is legal and whose error grows with the mean square."""
+    """Compute the variance by one pass over the data. This is legal, and its error grows with the mean square."""
     squares = steps.mean(steps.round(np.square(x)), axes)
     return np.maximum(steps.round(squares - steps.round(np.square(mean))), 0.0)
 

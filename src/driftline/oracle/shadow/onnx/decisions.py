@@ -16,11 +16,11 @@ _STEPS = {
     "Mod", "NonMaxSuppression", "NonZero", "QLinearConv", "QLinearMatMul", "QuantizeLinear", "Round", "Shrink", "Sign",
     "ThresholdedRelu", "Unique",
 }  # fmt: skip
-# These compute something on the way to the step, so that even exact arguments may fall to either side.
+# These compute something before the step, so that even exact arguments may fall to either side.
 _COMPUTE_FIRST = {"Mod", "QLinearConv", "QLinearMatMul", "QuantizeLinear", "Resize", "Upsample", "GridSample"}
 QUANTISING = {"QLinearConv", "QLinearMatMul", "QuantizeLinear"}
 READS_CODES = {"QLinearConv", "QLinearMatMul", "DequantizeLinear", "ConvInteger", "MatMulInteger"}
-_CHOICES = {"ArgMax": 0, "ArgMin": 0, "TopK": 1, "MaxPool": 1}  # which result holds the indices
+_CHOICES = {"ArgMax": 0, "ArgMin": 0, "TopK": 1, "MaxPool": 1}  # operator -> number of the result with the indices
 
 
 def index_result(node: Any) -> int | None:
@@ -51,8 +51,8 @@ def axis_of(node: Any) -> int | None:
 
 
 def own_errors(node: Any, values: dict[int, Array], dtype: str | None, arithmetic: Arithmetic) -> dict[int, Array]:
-    """Return, by position, the error that the operator makes in its arguments before it decides: one rounding if it
-    computes something first, else nothing."""
+    """Return, by position, the errors that the operator makes in its arguments before it decides: one rounding each, or
+    nothing if the operator computes nothing before the decision."""
     if node.op_type not in _COMPUTE_FIRST or dtype is None:
         return {}
     unit = arithmetic.unit(dtype)
@@ -77,7 +77,7 @@ class Choice:
 
     @staticmethod
     def of(node: Any) -> Choice:
-        if node.op_type == "MaxPool":  # places in the flattened tensor; windows overlap
+        if node.op_type == "MaxPool":  # indices into the flattened tensor; windows overlap
             return Choice(None, distinct=False, in_order=True, first_wins=False)
         ordered = node.op_type != "TopK" or getattr(node, "sorted", 1) in (None, 1)
         axis = getattr(node, "axis", None)
@@ -93,7 +93,7 @@ class Choice:
             distinct=self.distinct,
             in_order=self.in_order,
             first_wins=self.first_wins,
-            wanted=wanted if self.axis is None else None,  # the evaluator's places in a pool are not reliable
+            wanted=wanted if self.axis is None else None,  # the evaluator's indices in a pool are not reliable
         )
 
     def picked(self, values: Array, chosen: Array, result: Array) -> Array:

@@ -16,8 +16,8 @@ from driftline.oracle.shadow.onnx.readings import readings_of
 from driftline.oracle.shadow.open_runs import Reading
 from driftline.oracle.specification import clauses_of
 
-# What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
-# and not; floats, once, by NaN, and once by what a comparison gives in which every NaN loses.
+# Replacements for open elements in the runs that show which outputs depend on them: small and large, positive and
+# negative, odd and even. Floats are also replaced by NaN, and by the result of a comparison that every NaN loses.
 NAN, NAN_LOSES = "nan", "nan loses"
 ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x5555555555555555, NAN, NAN_LOSES)
 _FAR_FROM_LARGEST = 1e70  # sums of products of four such numbers are finite doubles
@@ -69,7 +69,7 @@ def _cast(node: Any, inputs: list[Any], result: Array) -> Array | None:
         return None
     limits = np.iinfo(result.dtype)
     whole = np.trunc(source)
-    # as floats: 2^63 - 1 is not one, so the upper end is compared with the power of two above it
+    # 2^63 - 1 is not a float, so the upper end is compared with the power of two above it
     return np.asarray(np.isnan(whole) | (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from driftline.core.tensors import is_float
 from driftline.programs.onnx.floats import SMALL_FLOATS, with_floats_in
 
-# Functions of the standard whose parts may each round. Left whole: those whose function body computes in double
-# (ReduceLogSumExp, AffineGrid), overflows where implementations do not (Softplus), or that one rounding describes.
+# Functions of the standard whose parts may each round. Not listed: functions whose body computes in double
+# (ReduceLogSumExp, AffineGrid) or overflows where implementations do not (Softplus), and those with a single rounding.
 _COMPOSITIONS = (
     "Attention", "CausalConvWithState", "DynamicQuantizeLinear", "Gelu", "GroupNormalization", "HardSigmoid",
     "HardSwish", "LayerNormalization", "LinearAttention", "LogSoftmax", "MeanVarianceNormalization", "Mish",
@@ -25,7 +25,7 @@ def taken_apart(model: Any) -> Any:
     model = inliner.inline_local_functions(model)
     _spell_out_defaults(model)
     _declare_constants(model)
-    # The inliner stumbles over arguments that are left out before the last one; such nodes stay whole.
+    # The inliner fails on omitted arguments before the last one; such nodes stay whole.
     gaps = {node.op_type for graph in graphs(model.graph) for node in graph.node if "" in node.input}
     selected = [("", name) for name in _COMPOSITIONS if name not in gaps]
     return inliner.inline_selected_functions(model, selected, exclude=False, inline_schema_functions=True)

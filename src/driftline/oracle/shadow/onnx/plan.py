@@ -17,7 +17,7 @@ RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 class Plan:
     """The properties of a node that every run needs."""
 
-    node: Any  # kept, so that its id is not given to another
+    node: Any  # kept alive, so that its id is not reused
     container: bool
     names: tuple[str, ...]
     dtypes: tuple[str | None, ...]
@@ -26,7 +26,7 @@ class Plan:
     composite: bool
     decides: bool
     exact: bool
-    requantises: bool  # it makes quantised values of what was computed from such
+    requantises: bool  # it quantises a value that derives from quantised values
 
 
 class Planner:
@@ -37,8 +37,8 @@ class Planner:
         self._arithmetic = arithmetic
         self._opset = opset
         self._plans: dict[int, Plan] = {}
-        self.operators: set[str] = set()  # all that were planned
-        self.requantises = False  # any of them
+        self.operators: set[str] = set()  # of all planned nodes
+        self.requantises = False  # True if any planned node does
         self._from_codes: set[str] = set()  # values that are computed from quantised ones
 
     def plan(self, node: Any) -> Plan:
@@ -76,7 +76,7 @@ class Planner:
         derived = any(map(self._touches_codes, (node.onnx_node, *inside)))
         if derived:
             self._from_codes.update(node.output)
-            for body in _bodies(node.onnx_node):  # what it is given it knows by names of its own
+            for body in _bodies(node.onnx_node):  # the body has its own names for its inputs
                 self._from_codes.update(value.name for value in body.input)
             self._from_codes.update(function.input_names if function else ())
         return node.op_type in QUANTISING and derived

@@ -54,7 +54,7 @@ def _rounded_up(size: int, around: tuple[int, int], span: int, stride: int) -> t
     """Lengthen the padding of an axis for a last window that extends beyond it, unless that window starts in the
     padding."""
     before, after = around
-    last = -(-(before + size + after - span) // stride) * stride  # where the last window begins
+    last = -(-(before + size + after - span) // stride) * stride  # start of the last window
     if last >= before + size:
         last -= stride
     return before, max(after, last + span - before - size)

@@ -14,7 +14,7 @@ import numpy as np
 from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import IEEE
 
-MOST = 8  # readings of one node
+MOST = 8  # most readings of one node
 _LOSERS = {
     **dict.fromkeys(("Max", "ReduceMax", "MaxPool", "GlobalMaxPool"), -np.inf),
     **dict.fromkeys(("Min", "ReduceMin"), np.inf),

@@ -17,7 +17,7 @@ from driftline.oracle.noise import Joint, stored, together, transcendental
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.onnx.sums import JOINT, SUMS, generous
 
-# Move, choose or step: exact on what they are given.
+# Operators that move, choose or step: their results are exact for the given arguments.
 EXACT = {
     # moving
     "CenterCropPad", "Compress", "Concat", "ConcatFromSequence", "Constant", "ConstantOfShape", "DepthToSpace",
@@ -43,7 +43,7 @@ TRANSCENDENTAL = {
 }  # fmt: skip
 
 
-ROOTS = {"Pow", "Sqrt"}  # of these, what no fast exponential touches
+ROOTS = {"Pow", "Sqrt"}  # not affected by a fast exponential
 EXPONENTIAL = (TRANSCENDENTAL - ROOTS) | {
     "Celu", "Elu", "GRU", "Gelu", "LSTM", "LogSoftmax", "Mish", "RNN", "ReduceLogSumExp", "Selu", "Sigmoid", "Softmax",
     "Softplus",
@@ -65,9 +65,9 @@ def _negative_side(name: str, default: float) -> Callable[[Call], Array]:
     return size
 
 
-FAST_THROUGH_ONE = {"Erf", "Tanh"}  # coarse implementations of them have no relative accuracy near zero
-# Functions whose textbook formula passes a number larger than the result, so that its rounding remains: sigmoid as
-# 1/2 + tanh(x/2)/2, softplus as log(1 + exp(x)), elu as exp(x) - 1.
+FAST_THROUGH_ONE = {"Erf", "Tanh"}  # coarse implementations have no relative accuracy near zero
+# Functions whose textbook formula uses a number larger than the result, whose rounding error remains: sigmoid as 1/2 +
+# tanh(x/2)/2, softplus as log(1 + exp(x)), elu as exp(x) - 1.
 THROUGH: dict[str, Callable[[Call], Any]] = {
     "Sigmoid": _one,
     "Softplus": _one,
@@ -91,7 +91,7 @@ def is_exact(name: str, attributes: dict[str, Any]) -> bool:
     return name in EXACT
 
 
-# Correctly rounded in every implementation, so without error where the result is a number of the stored type.
+# Correctly rounded in every implementation, so exact where the stored type can represent the result.
 _CORRECTLY_ROUNDED = {"Add", "Cast", "CastLike", "Div", "Mul", "Sub"}
 
 

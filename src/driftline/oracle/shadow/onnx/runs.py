@@ -31,14 +31,14 @@ class OnnxRunMemory:
     """Data that one run records and later runs use."""
 
     types: dict[str, str]  # name of a value -> the float type in which the program stores it
-    sizes: dict[Key, list[Array | None]] = field(default_factory=dict)  # of rounding errors
+    sizes: dict[Key, list[Array | None]] = field(default_factory=dict)  # sizes of rounding errors
     joint: dict[Key, Joint | None] = field(default_factory=dict)
     decisions: dict[Key, Decision] = field(default_factory=dict)
     open: dict[Key, dict[int, Array]] = field(default_factory=dict)  # elements that the specification leaves open
-    # Those of them of which a few readings are known. What rounding alone leaves open (a NaN that comes of an overflow
-    # on the way, or of a number just outside of a domain) is not among them: the readings are those of the reference.
+    # Open elements whose readings are known. Elements that rounding alone leaves open (a NaN from an overflow in
+    # between, or from a number just outside a domain) are not included, because readings are those of the reference.
     bound: dict[Key, dict[int, Array]] = field(default_factory=dict)
-    open_indices: int = 0  # among how many places an open choice is made
+    open_indices: int = 0  # number of indices among which an open choice is made
     clauses: set[str] = field(default_factory=set)
     unruled: set[str] = field(default_factory=set)  # operators for which there is no rule
     subnormal: bool = False  # a rounded result is a subnormal number
@@ -60,7 +60,7 @@ class OnnxRunMemory:
                 continue
             clause, mask = found
             known = self.open.setdefault(key, {}).get(index)
-            if known is not None and known.shape != mask.shape:  # the run went another way than the reference
+            if known is not None and known.shape != mask.shape:  # this run took another path than the reference
                 continue
             self.clauses.add(clause)
             self.open_indices = max(self.open_indices, index_range(node, inputs))
@@ -186,7 +186,7 @@ class OnnxNoisyRun(OnnxRun):
 
     def round(self, key: Key, call: Call) -> tuple[Any, ...]:
         sizes, joint = self.memory.sizes.get(key), self.memory.joint.get(key)
-        if sizes is None or not _fit(sizes, call.results):  # the run went another way than the reference
+        if sizes is None or not _fit(sizes, call.results):  # this run took another path than the reference
             (sizes, _), joint = amplitudes(call), joint_errors(call)
         return tuple(
             result if size is None or dtype is None else np.asarray(self.noise.disturb(result, size, dtype, joint))

@@ -43,9 +43,10 @@ from driftline.oracle.shadow.open_runs import READINGS, OpenRuns
 from driftline.oracle.shadow.quantised import pushed_runs
 from driftline.programs.onnx.evaluator import make_evaluator
 
-ROUNDINGS_OF_A_COMPOSITE = 8  # for each result; no composite has more in a row before it is carried on
+ROUNDINGS_OF_A_COMPOSITE = 8  # per result; no composite has a longer chain of roundings
 KEPT_BYTES = 1 << 16
-_RESHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}  # a choice behind them is still one
+# the result of a choice may pass through these
+_RESHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
 
 class OnnxShadow:
@@ -65,11 +66,11 @@ class OnnxShadow:
         self._turns: Counter[tuple[str, ...]] = Counter()
         self._run: OnnxRun = OnnxRun(self._memory)
         self._known: dict[Key, tuple[list[Any], tuple[Any, ...]]] = {}  # arguments and results in the reference run
-        self._choices: dict[Key, tuple[Array, Array]] = {}  # what the reference run chose: places and values
+        self._choices: dict[Key, tuple[Array, Array]] = {}  # choices of the reference run: indices and values
         self._forced: dict[Key, Array] = {}
         self._draws = False
-        self._chooses = False  # does anything, in the graph or inside one of its nodes?
-        self._tossed: dict[Key, tuple[Any, Array]] = {}  # choices that come out otherwise when they are pushed
+        self._chooses = False  # True if any node chooses, also inside other nodes
+        self._tossed: dict[Key, tuple[Any, Array]] = {}  # choices that change when they are pushed
         self._decided: dict[Key, tuple[Any, list[tuple[int, ...]]]] = {}  # deciding nodes, the shapes of their results
 
     @property
@@ -126,7 +127,7 @@ class OnnxShadow:
         wavering = self._wavering()
         if not wavering:
             return OpenRuns(free, bound, readings, frozenset(memory.clauses))
-        choosing = self.choice_outputs()  # what was chosen is judged as a choice
+        choosing = self.choice_outputs()  # these outputs are judged as choices
         for changed in self._changed(values, wavering):
             free.append({name: array for name, array in changed.items() if name not in choosing})
         return OpenRuns(free, bound, readings, frozenset({*memory.clauses, "rounding-decides"}))
@@ -137,7 +138,8 @@ class OnnxShadow:
         return [self._tried(OnnxAlternativeRun(self._memory, value, masks)) for value in values if masks]
 
     def _wavering(self) -> dict[Key, dict[int, Array]]:
-        """Return masks of the elements that rounding changes by a jump: tossed choices, and finite or not finite."""
+        """Return masks of the elements that rounding changes by a jump: choices that change when pushed, and elements
+        that are finite or not."""
         found = {key: {index_result(node) or 0: mask} for key, (node, mask) in self._tossed.items()}
         for key, decision in self._memory.decisions.items():
             node, shapes = self._decided[key]
@@ -215,7 +217,7 @@ class OnnxShadow:
 
     def _step(self, node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
         plan = self._planner.plan(node)
-        if plan.container:  # what is inside passes through here itself
+        if plan.container:  # the nodes inside are passed to this method themselves
             return evaluated(node, inputs, context)
         key = self._key(plan.names)
         self._chooses |= index_result(node) is not None
@@ -271,7 +273,7 @@ class OnnxShadow:
         chosen = self._forced.get(key, results[index])
         if index == 0:
             return (chosen,)
-        # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
+        # The values are picked from the original arguments, not from those pushed to make the choice.
         choice = Choice.of(node)
         if choice.axis is None:
             return (evaluated(node, inputs, {})[0] if isinstance(self._run, OnnxPushedRun) else results[0], chosen)
@@ -284,7 +286,7 @@ class OnnxShadow:
         if chosen.shape != expected.shape or np.array_equal(chosen, expected) or self._is_returned(node):
             return
         mask = chosen != expected
-        if among.ndim == chosen.ndim:  # one place that is taken is another one's loss: all along the axis
+        if among.ndim == chosen.ndim:  # if one index is taken, another is not: mark the whole axis
             (mask,) = touched(mask, axis_of(node), [chosen.shape])
         known = self._tossed.get(key)
         self._tossed[key] = node, mask if known is None else known[1] | mask
@@ -318,7 +320,7 @@ def _lifted(value: Any) -> Any:
     if not isinstance(value, np.ndarray) and not isinstance(value, np.generic):
         return value
     array = np.asarray(value)
-    if array.dtype.char in "dlb?":  # by far the most frequent, and the name of a dtype is slow to find out
+    if array.dtype.char in "dlb?":  # by far the most frequent, and computing the name of a dtype is slow
         return array
     if array.dtype.name in ("float32", "float16", "bfloat16"):
         return array.astype(np.float64)

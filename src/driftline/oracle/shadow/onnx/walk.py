@@ -59,7 +59,7 @@ def stored_types(model: Any, arrays: Arrays) -> dict[str, str]:
 
 def evaluated(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
     results = in_doubles(node, lambda: node.run(*inputs, **context))
-    return results[: len(node.output)]  # some implementations return optional results that were not asked for
+    return results[: len(node.output)]  # some implementations return optional results that the node does not name
 
 
 def in_doubles(node: Any, run: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:

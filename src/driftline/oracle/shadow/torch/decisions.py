@@ -16,7 +16,7 @@ _STEPS = {
     "threshold", "threshold_backward", "all", "any", "isin", "count_nonzero", "elu_backward", "hardshrink_backward",
     "hardswish_backward", "hardtanh_backward", "softshrink_backward",
 }  # fmt: skip
-# choice -> which result holds the indices
+# choice -> number of the result with the indices
 _CHOICES = {
     "argmax": 0, "argmin": 0, "argsort": 0, "max": 1, "min": 1, "topk": 1, "sort": 1, "median": 1, "nanmedian": 1,
     "kthvalue": 1, "mode": 1, "cummax": 1, "cummin": 1,

@@ -52,7 +52,7 @@ def plain_operators() -> Iterator[PlainOperators]:
     nothing."""
     seen = PlainOperators()
     known = [type(operator) for name, operator in torch._ops._higher_order_ops.items() if name in _MEANINGS]
-    # Classes of operators check their arguments before they call that of their base, which later ones go through.
+    # Operator classes check their arguments and then call their base class, which operators defined later use directly.
     before = {kind: kind.__call__ for kind in (HigherOrderOperator, *known)}
 
     def in_place_of(dispatched: Callable[..., Any]) -> Callable[..., Any]:
@@ -226,8 +226,8 @@ def _hinted(function: Callable[..., Any], args: Any, kwargs: Any, hints: Any) ->
     return function(*args, **kwargs)
 
 
-# What these mean, whoever calls them. The implementations of torch refuse to run while anything watches, have other
-# structures than the compiled operators, or no gradient.
+# Plain implementations of the operators. Those of torch refuse to run under a dispatch mode, return other structures
+# than the compiled operators, or have no gradient.
 _MEANINGS: dict[str, Callable[..., Any]] = {
     "cond": _cond,
     "while_loop": _while_loop,

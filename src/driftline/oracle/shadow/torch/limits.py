@@ -14,7 +14,7 @@ import torch
 from driftline.oracle.shadow.tape import TapeNode
 from driftline.oracle.shadow.torch.rules import name_of
 
-# Operations that put a Python number into their result as it is.
+# Operations that copy a Python number to their result unchanged.
 _PLACING = {
     "clamp", "clamp_max", "clamp_min", "clip", "fill", "full", "full_like", "hardtanh", "masked_fill", "new_full",
     "scalar_tensor", "threshold",

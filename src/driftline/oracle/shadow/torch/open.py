@@ -15,8 +15,8 @@ from driftline.oracle.shadow.marks import marks_of
 from driftline.oracle.shadow.torch.rules import is_cast, is_exact, name_of
 from driftline.oracle.specification import COMPLEX_NONFINITE, clauses_of
 
-# What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
-# and not.
+# Replacements for open elements in the runs that show which outputs depend on them: small and large, positive and
+# negative, odd and even.
 ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x5555555555555555)
 
 
@@ -64,7 +64,7 @@ def _cast(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: to
         return None
     limits = torch.iinfo(result.dtype)
     whole = source.trunc()
-    # as floats: 2^63 - 1 is not one, so the upper end is compared with the power of two above it
+    # 2^63 - 1 is not a float, so the upper end is compared with the power of two above it
     return whole.isnan() | (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0)
 
 
@@ -117,7 +117,7 @@ def _place_of_nan(
 ) -> torch.Tensor | None:
     if result.is_floating_point():
         return None
-    axes = -3 if "3d" in name_of(target) else -2  # places are counted over all of them
+    axes = -3 if "3d" in name_of(target) else -2  # indices count over all of these axes
     plane, places = args[0].isnan().flatten(axes), result.flatten(axes)
     several = plane.sum(-1, keepdim=True) > 1
     return (plane.gather(-1, places) & several).reshape(result.shape)
@@ -175,7 +175,7 @@ def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Array,
     if result.dtype == torch.bool:
         return result.masked_fill(mask, bool(alternative % 2))
     if result.is_floating_point() or result.is_complex():
-        widest = torch.finfo(result.dtype).max  # of float16 it is less than the alternatives
+        widest = torch.finfo(result.dtype).max  # float16's is smaller than the alternatives
         value = min(max(float(alternative), -widest), widest)
         return result.masked_fill(mask, complex(value, value + 1) if result.is_complex() else value)
     limits = torch.iinfo(result.dtype)
@@ -184,7 +184,7 @@ def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Array,
 
 
 def _where(mask: torch.Tensor, chosen: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Select elements like `torch.where`; integers by way of numpy, since torch supports no wide unsigned types
+    """Select elements like `torch.where`; integers by way of numpy, because torch does not support wide unsigned types
     here."""
     if other.is_floating_point() or other.is_complex():
         return torch.where(mask, chosen, other)

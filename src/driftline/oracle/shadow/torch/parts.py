@@ -11,7 +11,7 @@ import torch
 from driftline.oracle.shadow.torch.quantised import quantised_parts
 from driftline.oracle.shadow.torch.rules import name_of
 
-# There is a rule, or a clause, about them as a whole.
+# Operations with a rule or a clause of their own.
 _RULED = ("addmm", "addcmul", "baddbmm", "embedding_dense_backward", "avg_pool2d", "var_mean", "var", "std")
 _WITH_CLAUSES = ("elu_backward", "grid_sampler", "hardswish_backward", "hardtanh_backward", "upsample")
 

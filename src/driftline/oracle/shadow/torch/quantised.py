@@ -18,7 +18,7 @@ from driftline.oracle.shadow.torch.rules import is_cast, name_of
 _SHIFTS = {"add", "sub"}  # the zero point
 _LINEAR = {"upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "_upsample_bilinear2d_aa"}
 _CLAMPS = {"clamp", "clip"}
-_EXACT = 2.0**-23  # the precision from which on a zero point is added without rounding
+_EXACT = 2.0**-23  # float types at least this precise add a zero point exactly
 
 
 def quantising_nodes(tape: Tape) -> set[int]:
@@ -55,7 +55,7 @@ def _rounding_behind(tape: Tape, place: Any, *, exactly: bool = False) -> int | 
     while isinstance(place, Slot):
         node = tape.nodes[place.node]
         name = name_of(node.target)
-        if name == "round":  # to some decimals is no rounding to whole numbers
+        if name == "round":  # rounding to decimals does not give whole numbers
             return None if "decimals" in node.kwargs else place.node
         shifts = _shifts_exactly(tape, node) if exactly else _shifts(tape, node)
         if name not in _CLAMPS and not shifts:
@@ -157,7 +157,7 @@ def _imitate_channels(
 
 def quantised_parts() -> dict[Any, Callable[..., Any]]:
     """Return the decompositions of quantised operators."""
-    import torch.ao.quantization.fx._decomposed  # it registers them
+    import torch.ao.quantization.fx._decomposed  # registers the operators
 
     operators = torch.ops.quantized_decomposed
     return {

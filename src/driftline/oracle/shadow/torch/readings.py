@@ -24,7 +24,7 @@ def _complex_sum(
 ) -> list[torch.Tensor]:
     """Return the readings of a complex addition: real and imaginary parts added separately, or the second operand
     multiplied by a complex factor first, which turns parts next to an infinity into NaN."""
-    if not result.is_complex() or result is args[0]:  # written in place: what stood there is gone
+    if not result.is_complex() or result is args[0]:  # written in place: the first operand is overwritten
         return []
     alpha = schema_argument(target, args, kwargs, "alpha")
     if isinstance(alpha, complex):

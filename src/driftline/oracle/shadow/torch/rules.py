@@ -17,7 +17,7 @@ from driftline.oracle.noise import Joint, Products, stored, together, transcende
 from driftline.oracle.shadow.call import Call, schema_argument
 from driftline.oracle.shadow.torch.sums import JOINT, PRODUCTS, SUMS, generous, products_in, through_kernel
 
-# Move, choose or step: exact on what they are given.
+# Operations that move, choose or step: their results are exact for the given arguments.
 EXACT = {
     # moving
     "alias", "arange", "as_strided", "as_strided_copy", "broadcast_to", "cat", "clone", "constant_pad_nd", "copy",
@@ -60,9 +60,9 @@ TRANSCENDENTAL = {
 
 _NAMESPACES = ("aten", "prims", "prim", "quantized_decomposed")
 
-ROOTS = {"hypot", "pow", "rsqrt", "sqrt"}  # of these, what no fast exponential touches
+ROOTS = {"hypot", "pow", "rsqrt", "sqrt"}  # not affected by a fast exponential
 EXPONENTIAL = TRANSCENDENTAL - ROOTS
-FAST_THROUGH_ONE = {"erf", "tanh"}  # coarse implementations of them have no relative accuracy near zero
+FAST_THROUGH_ONE = {"erf", "tanh"}  # coarse implementations have no relative accuracy near zero
 
 
 @cache
@@ -111,7 +111,7 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             if functional
             else stored(value, arithmetic, dtype)
         ) + arithmetic.tiny(dtype)
-        if not functional or name in ROOTS:  # these round what is exactly zero to zero
+        if not functional or name in ROOTS:  # these return exact zeros exactly
             size = np.where(value == 0, 0.0, size)
         if rule:
             summed = sums[index]

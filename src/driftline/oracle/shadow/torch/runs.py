@@ -28,11 +28,12 @@ Alternative = int | Order | Reading
 class TorchRunMemory:
     """Data that one run records and later runs use, keyed by the number of the operation on the tape."""
 
-    sizes: dict[int, list[Array | None]] = field(default_factory=dict)  # of rounding errors
+    sizes: dict[int, list[Array | None]] = field(default_factory=dict)  # sizes of rounding errors
     joint: dict[int, Joint | None] = field(default_factory=dict)
-    places: dict[int, int] = field(default_factory=dict)  # among how many places a choice is made
-    open: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # what the specification leaves open
-    bound: set[tuple[int, int]] = field(default_factory=set)  # open results of which a few readings are known
+    places: dict[int, int] = field(default_factory=dict)  # number of indices among which a choice is made
+    # elements that the specification leaves open
+    open: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)
+    bound: set[tuple[int, int]] = field(default_factory=set)  # open results whose readings are known
     clauses: set[str] = field(default_factory=set)
     unruled: set[str] = field(default_factory=set)  # operations for which there is no rule
     subnormal: bool = False  # a rounded result is a subnormal number
@@ -126,7 +127,7 @@ class TorchMeasuringRun(TorchRun):
             return size
         first, second = summands
         sign = -1 if name_of(call.target) == "sub" else 1
-        written = int(result is first)  # in place: what stood there is known by the result and the other summand
+        written = int(result is first)  # in place: the overwritten value follows from the result and the other summand
         if products := self._recent.behind(first, _memory_of(first, before=written)):
             size = self._begun(number, call, size, products, sign * second)
         if products := self._recent.behind(second):
@@ -149,7 +150,7 @@ class TorchNoisyRun(TorchRun):
 
     def given(self, constant: torch.Tensor, size: Array) -> torch.Tensor:
         moved = torch.from_numpy(self._noise.narrow(constant.resolve_conj().resolve_neg().numpy(), size))
-        return constant.clone().copy_(moved)  # laid out as it was: views depend on that
+        return constant.clone().copy_(moved)  # same memory layout, on which views depend
 
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
         decision.observe(_floats(args))

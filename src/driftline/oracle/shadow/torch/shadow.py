@@ -87,7 +87,7 @@ class TorchShadow:
         self._tape = tape
         self._arithmetic = arithmetic
         self._writes = tape.writes
-        # The weights of a large model are made doubles when they are used, and dropped again.
+        # Large weights are converted to doubles at each use and not kept.
         self._constants = [None if self._is_lazy(tensor) else _lifted(tensor) for tensor in tape.constants]
         self._doubles = self._narrowed()
         self._plans = [self._planned(node) for node in tape.nodes]
@@ -98,10 +98,10 @@ class TorchShadow:
             if _is_decision(node) and not works_on_quantised(tape, node)
         }
         self._forced: dict[int, torch.Tensor] = {}
-        self._choices: dict[int, torch.Tensor] = {}  # what the reference run chose
-        self._tossed: dict[int, Array] = {}  # choices that come out otherwise when they are pushed
-        self._shapes: dict[int, list[tuple[int, ...]]] = {}  # of the results of what decides
-        self._settled: set[int] = set()  # operations whose results no rounding moves
+        self._choices: dict[int, torch.Tensor] = {}  # choices of the reference run
+        self._tossed: dict[int, Array] = {}  # choices that change when they are pushed
+        self._shapes: dict[int, list[tuple[int, ...]]] = {}  # shapes of the results of deciding operations
+        self._settled: set[int] = set()  # operations whose results are exact
         self._last_use = tape.last_uses()
         self._quantising = quantising_nodes(tape)
         self._by_axis = interpolations_of_integers(tape)
@@ -163,7 +163,7 @@ class TorchShadow:
         wavering = self._wavering()
         if not wavering:
             return OpenRuns(free, bound, readings, frozenset(memory.clauses))
-        choosing = self.choice_outputs()  # what was chosen is judged as a choice
+        choosing = self.choice_outputs()  # these outputs are judged as choices
         most = max((memory.places.get(number, 0) for number in wavering), default=0)
         for changed in self._changed((*ALTERNATIVES, *choice_runs(most)), wavering):
             free.append({name: array for name, array in changed.items() if name not in choosing})
@@ -175,7 +175,8 @@ class TorchShadow:
         return [self._play(TorchAlternativeRun(self._memory, value, masks)) for value in values if masks]
 
     def _wavering(self) -> dict[int, dict[int, torch.Tensor]]:
-        """Return masks of the elements that rounding changes by a jump: tossed choices, and finite or not finite."""
+        """Return masks of the elements that rounding changes by a jump: choices that change when pushed, and elements
+        that are finite or not."""
         masks: dict[int, dict[int, Array]] = {}
         for number, mask in self._tossed.items():
             index = index_result(self._tape.nodes[number].target, len(self._shapes[number])) or 0
@@ -255,7 +256,7 @@ class TorchShadow:
         with torch.no_grad(), _doubles_by_default():
             for number, node in enumerate(self._tape.nodes):
                 results.append(self._step(number, node, lookup, run))
-                for done in self._last_use.get(number, ()):  # a large model's intermediates need not all be kept
+                for done in self._last_use.get(number, ()):  # free the intermediate results of large models
                     results[done] = ()
             return {name: _array(lookup(place)) for name, place in self._tape.outputs.items()}
 
@@ -284,7 +285,7 @@ class TorchShadow:
         try:
             result = node.target(*args, **kwargs)
         except Exception as error:
-            # In float64 another kernel may have left its result in another order in memory, where a view is a copy.
+            # The float64 kernel may have laid out its result in another order, where a view must be a copy.
             if node.target is torch.ops.aten.view.default and not self._tape.written_after(number):
                 return (args[0].reshape(args[1]),)
             raise NoExactReference(f"{node.target} does not run in float64 ({type(error).__name__})") from error
@@ -344,7 +345,7 @@ class TorchShadow:
             self._toss(number, args[0].dim(), results[index])
         if index == 0:
             return (chosen,)
-        # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
+        # The values are picked from the original arguments, not from those pushed to make the choice.
         dimension = schema_argument(node.target, node.args, node.kwargs, "dim")
         if dimension is None or args[0].dim() == 0:
             return results
@@ -360,7 +361,7 @@ class TorchShadow:
         if chosen.shape != expected.shape or torch.equal(chosen, expected) or returned:
             return
         mask = (chosen != expected).numpy()
-        if dimensions == chosen.dim():  # one place that is taken is another one's loss: all along the axis
+        if dimensions == chosen.dim():  # if one index is taken, another is not: mark the whole axis
             (mask,) = touched(mask, self._axis(number), [mask.shape])
         self._tossed[number] = mask | self._tossed.get(number, False)
 

@@ -479,7 +479,7 @@ SUMS: dict[str, TorchSumRule] = {
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), _transformed),
 }  # fmt: skip
 
-# Operations in which the error of one element has to do with that of others.
+# Operations whose errors are correlated between elements.
 JOINT: dict[str, Callable[[Call], Joint | None]] = {
     **dict.fromkeys(("addmm", "baddbmm", "addmv"), repeated(_inner)),
     "convolution": repeated(_convolution_terms),
