@@ -48,8 +48,8 @@ def compare_classes(
 
 
 def _on_an_edge(classes: list[Array]) -> Array:
-    """Mask the elements where legal runs disagree about NaN or about the sign of infinity. There the argument of a
-    root, a logarithm or a quotient lies on the edge of its domain, where a third result is possible."""
+    """Return a mask of the elements where legal runs disagree about NaN or about the sign of infinity. There the
+    argument of a root, a logarithm or a quotient lies on the edge of its domain, where a third result is possible."""
     seen = [np.any([drawn == one for drawn in classes], axis=0) for one in range(4)]
     several = np.sum(seen, axis=0) > 1
     return np.asarray((seen[1] & several) | (seen[2] & seen[3]))

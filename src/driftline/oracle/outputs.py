@@ -54,7 +54,7 @@ class ShadowAnswer:
 
     @property
     def nbytes(self) -> int:
-        """The memory used by the arrays, in bytes."""
+        """The size of the arrays in bytes."""
         sides = (self.reference, self.samples, self.low, self.high, self.open, self.bound, self.readings)
         return sum(array.nbytes for side in sides for array in side.values())
 
@@ -193,8 +193,8 @@ def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic:
 def with_readings(
     got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic
 ) -> tuple[Arrays, ShadowAnswer]:
-    """Return `native` and `shadow` changed for bound open elements of `got` that match none of the allowed readings:
-    those elements are no longer open, but are judged against the closest reading."""
+    """Return `native` and `shadow` in which elements of `got` that match none of their allowed readings are no longer
+    open, but have the value of the closest reading, by which they are then judged."""
     native, left_open, reference = dict(native), dict(shadow.open), dict(shadow.reference)
     samples, low, high = dict(shadow.samples), dict(shadow.low), dict(shadow.high)
     for name, bound in shadow.bound.items():
@@ -215,8 +215,8 @@ def with_readings(
 
 
 def _as_read(got: Array, rows: Array, arithmetic: Arithmetic) -> Array:
-    """Mask the elements of `got` that match the readings in `rows`: numbers between the lowest and highest reading (a
-    result may combine several), and NaN or infinities that occur in one of them."""
+    """Return a mask of the elements of `got` that match the readings in `rows`: numbers between the lowest and highest
+    reading (a result may combine several), and NaN or infinities that occur in one of them."""
     parts = ((got.real, rows.real), (got.imag, rows.imag)) if got.dtype.kind == "c" else ((got, rows),)
     legal = np.ones(got.shape, dtype=bool)
     for value, each in parts:
@@ -231,7 +231,7 @@ def _as_read(got: Array, rows: Array, arithmetic: Arithmetic) -> Array:
 
 
 def _only_rounded(name: str, value: Array, shadow: ShadowAnswer, arithmetic: Arithmetic) -> Array:
-    """Mask the elements that differ from the reference by no more than rounding.
+    """Return a mask of the elements that differ from the reference by no more than rounding.
 
     In many noisy runs an open element takes another value, which must not count as rounding, so sigma is estimated from
     the quarter of the runs in which the element moved least.

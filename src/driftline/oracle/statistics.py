@@ -223,8 +223,8 @@ def _aggregate(
 
 
 def _distinct(got: Array, reference: Array) -> Array:
-    """Mask the first of all elements with equal reference and equal result: they repeat one computation, and a rounding
-    error that occurs several times is not a drift."""
+    """Return a mask of the first of all elements with equal reference and equal result: they repeat one computation,
+    and a rounding error that occurs several times is not a drift."""
     pairs = np.empty(got.size, np.complex128)
     pairs.real, pairs.imag = reference.ravel(), got.ravel()
     first = np.zeros(got.size, bool)

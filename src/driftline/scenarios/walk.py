@@ -222,7 +222,7 @@ def _class_parts(of: type) -> list[Part]:
 
 
 def _function(function: Any) -> tuple[Fact, Iterable[Part]]:
-    """Return the name of a function, and as its parts its defaults, attributes, closure, and the globals that it
+    """Return a fact with the name of a function, and its parts: defaults, attributes, closure, and the globals it
     names."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__

@@ -139,7 +139,7 @@ def worst_case(roundings: int, terms: int) -> float:
 
 
 def _changed(value: Any, others: list[Any]) -> Any:
-    """Mask the elements that differ in any of the other runs."""
+    """Return a mask of the elements that differ in any of the other runs."""
     changed = np.zeros(value.shape, dtype=bool)
     for other in others:
         if other.shape != value.shape:

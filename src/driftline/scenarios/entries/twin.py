@@ -84,7 +84,7 @@ def _shallow(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def _write_back(state: Mapping[str, torch.Tensor], places: Mapping[str, dict[str, torch.Tensor | None]]) -> None:
-    """Copy the values of buffers that a call assigned into the original buffers."""
+    """Copy the values of buffers that a call has replaced into the original buffers."""
     with torch.no_grad():
         for name in state.keys() & places.keys():
             new, old = places[name][state_key(name)], state[name]

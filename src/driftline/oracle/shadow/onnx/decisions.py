@@ -38,8 +38,8 @@ def decides(node: Any, leaves_floats: bool) -> bool:
 
 
 def unsettled_by(node: Any, position: int, argument: DecidingArgument) -> Array | bool:
-    """Mask the elements of an argument that rounding makes finite or not finite; for a divisor, also zero or not
-    zero."""
+    """Return a mask of the elements of an argument that rounding makes finite or not finite; for a divisor, also zero
+    or not zero."""
     if node.op_type != "Mod" or position != 1:
         return argument.unsettled
     return argument.unsettled | ((REACH * argument.sigma >= np.abs(argument.reference)) & (argument.sigma > 0))

@@ -98,7 +98,7 @@ def _unbounded(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Mask the elements where the operation, repeated on doubles, leaves the range of the integer type."""
+    """Return a mask of the elements where the operation, repeated on doubles, leaves the range of the integer type."""
     if result.dtype.kind not in "iu":
         return None
     limits = np.iinfo(result.dtype)
@@ -110,8 +110,8 @@ def _overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _partial_overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Mask the results that are not finite although the terms are finite doubles: a partial sum may overflow. Programs
-    in smaller floats are not affected, since their shadow computes in float64."""
+    """Return a mask of the results that are not finite although the terms are finite doubles: a partial sum may
+    overflow. Programs in smaller floats are not affected, since their shadow computes in float64."""
     if result.dtype.kind != "f" or bool(np.isfinite(result).all()):
         return None
     sizes = [finite_size(v) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v for v in inputs]
@@ -143,8 +143,8 @@ def _shift(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _nan_compared(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Mask the elements whose comparison involves a NaN. For pooling and reductions, the operator is run on a mask of
-    NaNs."""
+    """Return a mask of the elements whose comparison involves a NaN. For pooling and reductions, the operator is run on
+    a mask of NaNs."""
     if not any(_has_nan(value) for value in inputs):
         return None
     name = node.op_type
@@ -182,8 +182,8 @@ def _has_nan(value: Any) -> bool:
 
 
 def _not_finite(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Mask the elements that a NaN or infinity of the input may reach: neighbours in an interpolation, all in a
-    transform."""
+    """Return a mask of the elements that a NaN or infinity of the input may reach: neighbours in an interpolation, all
+    in a transform."""
     source = inputs[0]
     if not isinstance(source, np.ndarray) or source.dtype.kind != "f":
         return None
@@ -208,15 +208,15 @@ def _not_finite(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _contracted(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Mask the results that are not finite in a product of three or more operands."""
+    """Return a mask of the results that are not finite in a product of three or more operands."""
     if len(inputs) < 3 or result.dtype.kind != "f" or bool(np.isfinite(result).all()):
         return None
     return ~np.isfinite(result)
 
 
 def _sloped(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Mask the elements where zero is multiplied by an infinite slope. The operator itself is run to broadcast the
-    slope."""
+    """Return a mask of the elements where zero is multiplied by an infinite slope. The operator itself is run to
+    broadcast the slope."""
     x, slope = inputs[:2]
     if result.dtype.kind != "f" or bool(np.isfinite(slope).all()):
         return None
@@ -229,7 +229,7 @@ def _nan(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _scatter(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Mask the elements that several updates write to without a reduction."""
+    """Return a mask of the elements that several updates write to without a reduction."""
     if getattr(node, "reduction", None) not in (None, "none", b"none"):
         return None
     indices, written = np.asarray(inputs[1]), np.zeros(result.shape, dtype=np.int64)

@@ -152,8 +152,8 @@ class OnnxShadow:
         return found
 
     def _tried(self, run: OnnxRun) -> Arrays:
-        """Execute a run that departs from the reference. If the graph fails in it, as when a size changed, return
-        outputs of a shape that fits nothing, so that they are ignored."""
+        """Execute a run that departs from the reference and return its outputs. If the graph fails, as when a size
+        changed, return outputs of a shape that fits nothing, so that they are ignored."""
         try:
             return self._play(run)
         except NoExactReference:

@@ -170,7 +170,7 @@ def _while_loop_stacked(goes_on: Any, body: Any, carried: Any, additional: Any =
 
 
 def _states(goes_on: Any, body: Any, carried: Any, additional: Any) -> list[Any]:
-    """Return what the body of the loop returned in each iteration."""
+    """Return the results of the loop body, one per iteration."""
     states: list[Any] = []
     flat = list(carried)
     while goes_on(*flat, *additional):

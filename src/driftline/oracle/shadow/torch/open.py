@@ -42,8 +42,8 @@ def open_elements(
 def _complex_nonfinite(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
 ) -> torch.Tensor | None:
-    """Mask the elements where complex arithmetic has NaN or infinities, or return `None`. Operations that only move
-    numbers are exact and leave nothing open."""
+    """Return a mask of the elements where complex arithmetic has NaN or infinities, or return `None`. Operations that
+    only move numbers are exact and leave nothing open."""
     given = [arg for arg in tree_leaves((args, kwargs)) if isinstance(arg, torch.Tensor) and arg.is_complex()]
     moves = is_exact(target, kwargs) and name_of(target) not in ("abs", "sgn")
     if moves or not (given or name_of(target) == "polar"):
