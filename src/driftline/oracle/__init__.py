@@ -1,0 +1,1 @@
+"""Decide whether the outputs of a target are correct: references, rounding-noise model, comparison and verdict."""

@@ -39,61 +39,67 @@ class Arithmetic:
     fast_exp: bool = False  # transcendental functions are off by some units
     flush_to_zero: bool = False  # subnormal numbers may become zero
     double_as_single: bool = False  # float64 is computed in float32
-    requantise: int = 0  # quantised values may come out so many quanta off
+    requantise: int = 0  # quantised values may be off by this many quanta
     storage: str = ""  # constants, or all values, are kept in fewer bits: HALF_WEIGHTS, BYTE_VALUES
 
     def unit(self, dtype: str) -> float:
-        """The unit roundoff of storing a result."""
+        """Return the unit roundoff of a result stored as `dtype`."""
         return _FORMATS[self.computed(dtype)][0]
 
     def computed(self, dtype: str) -> str:
-        """The type in which real and imaginary parts are computed."""
+        """Return the float type in which the values (or real and imaginary parts) of `dtype` are computed."""
         part = _PARTS.get(dtype, dtype)
         return "float32" if self.double_as_single and part == "float64" else part
 
     def accumulating(self, dtype: str) -> str:
-        """The type of partial sums."""
+        """Return the float type in which partial sums of `dtype` are kept."""
         part = self.computed(dtype)
         return part if part == "float64" or self.half_accumulation else "float32"
 
     def accumulator(self, dtype: str) -> float:
-        """The unit roundoff inside a sum."""
+        """Return the unit roundoff of each addition inside a sum of `dtype`."""
         return self.unit(self.accumulating(dtype))
 
     def largest_sum(self, dtype: str) -> float:
-        """The largest number that a partial sum can hold."""
+        """Return the largest number that a partial sum of `dtype` can hold."""
         return self.largest(self.accumulating(dtype))
 
     def product(self, dtype: str) -> float:
-        """The unit roundoff of the factors of a matrix product or convolution."""
+        """Return the unit roundoff applied to the factors of a matrix product or convolution: nonzero only under
+        TF32."""
         return _TF32_UNIT if self.tf32 and _PARTS.get(dtype, dtype) == "float32" else 0.0
 
     def transcendental(self, dtype: str) -> float:
-        """The error of exp, log, tanh and their kind, relative to the result. Library functions are off by up to two
-        units in the types they compute in; results in smaller types are computed in float32 and rounded once."""
+        """Return the relative error allowed for exp, log, tanh and similar functions. Library functions are off by up
+        to two units in the types they compute in; results in smaller types are computed in float32 and rounded once."""
         factor = 2.0 if _PARTS.get(dtype, dtype) in ("float32", "float64") else 1.0
         return self.unit(dtype) * factor * (8.0 if self.fast_exp else 1.0)
 
     @property
     def with_exact_roots(self) -> Arithmetic:
-        """The same for square roots and powers, which no fast exponential touches."""
+        """The same arithmetic without `fast_exp`: for square roots and powers, which a fast exponential does not
+        affect."""
         return replace(self, fast_exp=False) if self.fast_exp else self
 
     def tiny(self, dtype: str) -> float:
-        """Absolute error that is always legal: the grid near zero, or all of it when subnormals are flushed."""
+        """Return the absolute error that is always legal: the smallest subnormal number, or the smallest normal number
+        when subnormal numbers are flushed to zero."""
         part = self.computed(dtype)
         return _FORMATS[part][2] if self.flush_to_zero else _FORMATS[part][3]
 
     def smallest_normal(self, dtype: str) -> float:
+        """Return the smallest normal number of the type in which `dtype` is computed."""
         return _FORMATS[self.computed(dtype)][2]
 
     def underflow(self, dtype: str) -> float:
-        """Below this, exp, log, tanh and their kind may give zero: many implementations stop where the result is a
-        subnormal number of the type that they compute in, which for smaller types is float32."""
+        """Return the magnitude below which exp, log, tanh and similar functions may return zero: many implementations
+        stop where the result is a subnormal number of the type that they compute in, which for smaller types is
+        float32."""
         return _FORMATS["float64" if self.computed(dtype) == "float64" else "float32"][2]
 
     def largest(self, dtype: str) -> float:
-        return _FORMATS[_PARTS.get(dtype, dtype)][1]  # narrowing is declared, a smaller range is not
+        """Return the largest finite number of `dtype`."""
+        return _FORMATS[_PARTS.get(dtype, dtype)][1]  # declared narrowing does not reduce the range
 
 
 HALF_WEIGHTS = "half-weights"
@@ -108,8 +114,8 @@ POLICIES = {
     "requantise": "quantised values may come out one quantum off",
     "requantise-2": "quantised values may come out two quanta off",
 }
-# What a conversion that was asked for does to values. No policy: it explains no failure and is not for the person to
-# accept (see `storage.py`).
+# Formats of a conversion that the user requested. They are no policies: they do not explain failures, and the user need
+# not accept them (see `storage.py`).
 STORAGES = (HALF_WEIGHTS, BYTE_VALUES)
 _CHANGES: dict[str, dict[str, Any]] = {
     "requantise": {"requantise": 1},
@@ -123,19 +129,21 @@ _DOUBLE = {"float64", "complex128"}
 
 
 def effective(names: str, uses: Collection[str]) -> str:
-    """Declared arithmetic without what makes no difference to a program that `uses` these float types."""
+    """Return the policy names in `names` (joined with '+') without those that cannot affect a program with the types
+    `uses`."""
     floats = {name for name in uses if name.startswith(("float", "bfloat", "complex"))}
     idle = {"half-accumulation": floats <= _WIDE, "double-as-single": floats.isdisjoint(_DOUBLE)}
     return "+".join(name for name in names.split("+") if name and not idle.get(name, False))
 
 
 def has_subnormals(arrays: Arrays) -> bool:
-    """Are there numbers among these that are too small for all the digits of their type?"""
+    """True if any float in the arrays is subnormal, that is, nonzero but below the smallest normal number of its
+    type."""
     return any(_subnormal(part).any() for array in arrays.values() for part in _real_parts(array))
 
 
 def with_subnormals_as_zero(arrays: Arrays) -> Arrays:
-    """The same arrays as a processor sees them that takes subnormal numbers for zero. The sign stays."""
+    """Return a copy of the arrays with each subnormal number replaced by a zero of the same sign."""
     flushed = {name: array.copy() for name, array in arrays.items()}
     for array in flushed.values():
         for part in _real_parts(array):
@@ -144,7 +152,7 @@ def with_subnormals_as_zero(arrays: Arrays) -> Arrays:
 
 
 def _real_parts(array: Array) -> tuple[Array, ...]:
-    """Views of the floats in an array; none in one of integers."""
+    """Return views of the array's floats (real and imaginary part if complex), or an empty tuple for other types."""
     if _PARTS.get(array.dtype.name, array.dtype.name) not in _FORMATS:
         return ()
     return (array.real, array.imag) if array.dtype.kind == "c" else (array,)
@@ -156,9 +164,9 @@ def _subnormal(part: Array) -> Array:
 
 
 def declared(names: str) -> Arithmetic:
-    """The arithmetic that a target declares: policy names joined with '+'."""
+    """Return the arithmetic for policy names joined with '+'. Raises `DriftlineError` for an unknown name."""
     arithmetic = IEEE
-    for name in sorted(filter(None, names.split("+"))):  # the wider of two that differ in a number comes last
+    for name in sorted(filter(None, names.split("+"))):  # of two policies for the same number, the wider comes last
         if name not in POLICIES and name not in STORAGES:
             raise DriftlineError(
                 f"There is no arithmetic {name!r}.{did_you_mean(name, POLICIES)} Known: {', '.join(POLICIES)}."

@@ -1,4 +1,4 @@
-"""`--oracle`: the rounding-noise rule, or a plain tolerance for those who want one."""
+"""The option `--oracle`: judge by the rounding-noise rule (the default) or by a plain tolerance."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ DEFAULT = "shadow"
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Close enough is right: |got - expected| <= atol + rtol * |expected|."""
+    """Tolerances in place of the rounding-noise rule: pass if |got - expected| <= atol + rtol * |expected|."""
 
     rtol: float = 1e-5
     atol: float = 1e-8
 
     def judge(self, got: Arrays, expected: Arrays) -> Verdict:
-        """Against the unoptimised run, as everybody does it. NaN equals NaN; integers must be equal."""
+        """Compare `got` with the outputs of the unoptimised run. NaN equals NaN; integers and booleans must be
+        equal."""
         for name, native in expected.items():
             rtol, atol = (
                 (self.rtol, self.atol) if is_float(native.dtype.name) or native.dtype.kind == "c" else (0.0, 0.0)
@@ -54,7 +55,7 @@ def _evidence(name: str, metrics: TensorMetrics, got: Array, native: Array) -> E
 
 
 def parse_oracle(text: str) -> Tolerance | None:
-    """`shadow` (the rule of this project) is None; `allclose:rtol=1e-3,atol=1e-5` is a tolerance."""
+    """Parse the value of `--oracle`: return `None` for `shadow`, a `Tolerance` for `allclose:rtol=1e-3,atol=1e-5`."""
     name, _, rest = text.partition(":")
     if name == DEFAULT and not rest:
         return None

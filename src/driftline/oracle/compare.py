@@ -1,9 +1,9 @@
-"""Are these the values? The rule for programs without a shadow: TensorFlow, JAX, and torch that cannot be recorded.
+"""Compare outputs with a reference for programs without a shadow: TensorFlow, JAX, and torch that cannot be recorded.
 
-A float passes if it lies within what rounding may do to it, estimated from three sources: the rounding of the result
-itself, the movement of the float64 result when inputs move by one rounding error (conditioning), and the error that the
-unoptimised run makes against float64 (the noise of the algorithm). The factors are generous: this rule may miss a small
-error, it must not cry wolf.
+A float passes if it lies within the estimated rounding error, which has three sources: the rounding of the result
+itself, the change of the float64 result when inputs move by one rounding error (conditioning), and the error of the
+unoptimised run against float64 (the noise of the algorithm). The factors are generous: this rule may miss small errors
+but must not raise false alarms.
 """
 
 from __future__ import annotations
@@ -19,32 +19,33 @@ from driftline.core.tensors import Array, is_float
 from driftline.core.verdict import Kind
 from driftline.oracle.differing import elements, places, regions_of
 
-# How often the own rounding, the spread of the element and of the tensor, the largest and the rms error of the
-# unoptimised run, and one rounding of the tensor's scale are allowed.
+# Factors of the allowance: rounding of the result, spread of the element, spread of the tensor, largest and rms error
+# of the unoptimised run, and one rounding of the tensor's scale.
 OWN_ROUNDING = 8.0
 SPREAD = 32.0
 TYPICAL_SPREAD = 16.0
 WORST_NATIVE_ERROR = 4.0
 RMS_NATIVE_ERROR = 16.0
 TENSOR_SCALE = 4.0
-QUANTA = 4.0  # in place of both spreads where it is known what quanta do at each step
-# Without a float64 run nothing is known of the algorithm's noise: allow this many roundings of the largest element.
+QUANTA = 4.0  # in place of both spreads where the effect of quanta was measured at each step
+# Without a float64 run the algorithm's noise is unknown: allow this many roundings of the largest element.
 BLIND = 64.0
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What one output should be."""
+    """The reference values of one output: from the unoptimised run, from float64, and how far rounding moves them."""
 
     native: Array
     exact: Array | None
     spread: Array | None  # NaN where terms overflow on the way
-    by_quanta: bool = False  # it is what quanta do to the result, measured at each step, not what rounding inputs does
+    by_quanta: bool = False  # the spread measures quanta at each step, not the rounding of inputs
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """No `kind` means that the values agree. `evidence.ratio` is the worst error over what was allowed."""
+    """The result of a comparison. `kind` is `None` if the values agree; `evidence.ratio` is the largest error divided
+    by the allowed error; `unjudged` counts the elements that could not be judged."""
 
     kind: Kind | None = None
     evidence: Evidence = NOTHING
@@ -65,7 +66,7 @@ def compare_values(got: Array, expected: Expected, signed_zero: bool = False) ->
 def _compare_exactly(got: Array, expected: Expected) -> Comparison:
     wrong = got != expected.native
     if expected.exact is not None and expected.exact.dtype == got.dtype:
-        wrong &= got != expected.exact  # a step (floor, a comparison) that rounding may take either way
+        wrong &= got != expected.exact  # a step (floor, a comparison) that rounding may decide either way
     if not wrong.any():
         return Comparison()
     with np.errstate(all="ignore"):
@@ -75,8 +76,8 @@ def _compare_exactly(got: Array, expected: Expected) -> Comparison:
 
 def _compare_complex(got: Array, expected: Expected, signed_zero: bool) -> Comparison:
     exact = expected.exact
-    # What NaN and Inf do in complex arithmetic depends on how a product is written out: where the program itself has
-    # them, nothing is judged.
+    # NaN and Inf in complex arithmetic depend on how a product is written out, so elements are not judged where the
+    # program itself has them.
     finite = np.isfinite(expected.native) if exact is None else np.isfinite(expected.native) & np.isfinite(exact)
     got = np.where(finite, got, expected.native)
     for part in ("real", "imag"):
@@ -102,17 +103,18 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         value = got.astype(np.float64)
         spread = np.zeros(value.shape) if expected.spread is None else expected.spread.astype(np.float64)
 
-        # Where the program's own arithmetic overflows or loses a NaN and float64 does not, either is legal.
+        # Where the program's own arithmetic overflows or loses a NaN but float64 does not, either result is legal.
         same = _class(native) == _class(stored)
         judged = same & np.isfinite(spread)
-        if expected.by_quanta:  # eight bits hold no NaN and no infinity
+        if expected.by_quanta:  # eight bits cannot hold NaN or infinities
             judged &= np.isfinite(stored)
         wrong_class = judged & (_class(value) != _class(stored))
-        # Where terms overflow on the way, any infinity or NaN is legal; a number is not, if float64 says that the
-        # result lies beyond the range.
+        # Where terms overflow in between, any infinity or NaN is legal. A finite number is not, if the float64 result
+        # is beyond the range.
         wrong_class |= same & np.isnan(spread) & np.isinf(stored) & np.isfinite(exact) & np.isfinite(value)
-        # At the edge of the range rounding decides between the largest number and infinity. An infinity that is exact,
-        # or a number far beyond the range, leaves no choice: the largest number in its place is a clamped result.
+        # At the edge of the range, rounding decides between the largest number and infinity. An exact infinity, or a
+        # number far beyond the range, leaves no choice: returning the largest number there means that the result was
+        # clamped.
         largest = float(ml_dtypes.finfo(dtype).max)
         near_overflow = np.abs(np.abs(exact) - largest) <= 4 * unit * largest + SPREAD * np.nan_to_num(
             spread, posinf=np.inf
@@ -152,7 +154,7 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
 
 
 def flipped_zero(got: Mapping[str, Array], expected: Mapping[str, Array]) -> Evidence | None:
-    """The first output with a zero of the other sign."""
+    """Return evidence for the first output that has a zero of the wrong sign, or `None` if there is none."""
     for name, native in expected.items():
         if is_float(native.dtype.name):
             flipped = (got[name] == 0) & (native == 0) & (np.signbit(got[name]) != np.signbit(native))
@@ -165,7 +167,7 @@ def flipped_zero(got: Mapping[str, Array], expected: Mapping[str, Array]) -> Evi
 def _evidence(
     expected: Array, got: Array, wrong: Array, order: Array | None = None, dtype: str = "", **more: Array | None
 ) -> Evidence:
-    """What is wrong with the elements of a mask; the worst by `order` first."""
+    """Describe the elements where `wrong` is true, listing those with the highest `order` first."""
     name = dtype or got.dtype.name
     at = places(np.zeros(wrong.shape) if order is None else order, wrong)
     worst = elements(expected, got, at, more.get("native"), more.get("allowed"))
@@ -183,7 +185,7 @@ def _evidence(
 def _allowance(
     exact: Array, native: Array, spread: Array, finite: Array, unit: float, tiny: float, *, blind: bool, by_quanta: bool
 ) -> Array:
-    """How far from the float64 value an element may lie."""
+    """Return, for each element, the largest legal distance from the float64 value."""
     magnitudes = np.abs(exact[finite])
     scale = float(np.sqrt(np.mean(np.square(magnitudes)))) if magnitudes.size else 0.0
     if not np.isfinite(scale):
@@ -196,8 +198,9 @@ def _allowance(
         if errors.size:
             rms = float(np.sqrt(np.mean(np.square(errors))))
             noise += max(WORST_NATIVE_ERROR * float(errors.max()), RMS_NATIVE_ERROR * rms)
-    # A few runs may all miss the spread of one element; what is typical of the tensor is known much better. The median,
-    # because one ill-conditioned element must not excuse the others; of those that move, because relu leaves zeros.
+    # A few runs may all miss the spread of one element; the typical spread of the tensor is known better. It is the
+    # median, because one ill-conditioned element must not excuse the others, over elements that move, because relu
+    # returns many zeros.
     moving = spread[finite & (spread > 0)]
     if moving.size:
         noise += (QUANTA if by_quanta else TYPICAL_SPREAD) * float(np.median(moving))
@@ -207,5 +210,5 @@ def _allowance(
 
 
 def _class(values: Array) -> Array:
-    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    """Classify each element: 0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
     return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))

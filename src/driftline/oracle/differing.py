@@ -1,4 +1,4 @@
-"""The elements that differ: the worst of them, and how they lie in their tensor."""
+"""Describe the elements that differ: the worst ones, and how the wrong elements are distributed in the tensor."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from driftline.core.evidence import Element, Number, Region
 from driftline.core.tensors import Array
 
-KEPT = 5  # of the wrong elements, the worst ones
-FEW = 4  # elements along an axis: with fewer, a slice or a tail is no pattern
+KEPT = 5  # wrong elements kept in the evidence, the worst first
+FEW = 4  # shortest axis on which slices or tails count as a pattern
 
 
 def elements(
     expected: Array, got: Array, places: Iterable[tuple[int, ...]], native: Array | None = None,
     noise: Array | None = None,
 ) -> tuple[Element, ...]:  # fmt: skip
-    """The elements at these places."""
+    """Return an `Element` (index, expected and actual value) for each index in `places`."""
     return tuple(
         Element(
             place,
@@ -31,7 +31,7 @@ def elements(
 
 
 def plain(value: Number | np.generic) -> Number:
-    """A number of Python's own."""
+    """Convert a numpy scalar to a Python bool, int or float."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     if isinstance(value, (int, np.integer)):
@@ -40,7 +40,7 @@ def plain(value: Number | np.generic) -> Number:
 
 
 def places(order: Array, wrong: Array) -> list[tuple[int, ...]]:
-    """Where the wrong elements lie, those of the highest order first, up to a few."""
+    """Return the indices of up to `KEPT` wrong elements, those with the highest `order` first."""
     flat = np.flatnonzero(wrong)
     if flat.size > KEPT:
         weight = np.nan_to_num(order.reshape(-1)[flat], nan=np.inf)
@@ -50,7 +50,8 @@ def places(order: Array, wrong: Array) -> list[tuple[int, ...]]:
 
 
 def regions_of(wrong: Array) -> tuple[Region, ...]:
-    """How the wrong elements lie: everywhere, in whole slices of an axis, at the end of one, or anywhere."""
+    """Classify where the wrong elements lie: everywhere, in whole slices, at the start or end of an axis, or
+    scattered."""
     if not wrong.any():
         return ()
     if wrong.all():

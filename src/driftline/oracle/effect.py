@@ -1,12 +1,13 @@
-"""What a difference does to the person who uses the model: does the highest score change?
+"""The effect of a difference on a user of the model: does the highest score change?
 
-Looked at are outputs that are scores over classes or tokens: floats of two or three dimensions whose last axis, of two
-or more, is the choice. Outputs that are called so (logits, scores, probabilities) count; if none is, a single output
-does whose rows are probabilities or their logarithms. Others do not: a hidden state has the same shape, and its largest
-entry is no class. A row is everything but the last axis.
+Only outputs that are scores over classes or tokens are compared: floats with two or three dimensions whose last axis,
+of length two or more, holds the scores. Outputs with a name such as logits, scores or probabilities are used; if none
+has such a name, a single output is used if its rows are probabilities or their logarithms. Other outputs are ignored: a
+hidden state has the same shape, but its largest entry is not a class. A row is one vector along the last axis.
 
-A tie that legal rounding may break either way is no change by the compiler: it is counted apart. Differences are in
-units in the last place (ulps) of the largest score of the row, so that a score near zero does not blow them up.
+Ties that legal rounding may break either way are counted separately, since the compiler did not change the result.
+Differences are in units in the last place (ulps) of the largest score of the row, so that a score near zero does not
+inflate them.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _SCORES = re.compile(r"logit|score|prob|softmax|class", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Effect:
-    """Over all samples together: in how many rows the highest score is another one."""
+    """In how many rows the highest score changes, over all samples."""
 
     output: str
     unit: str  # what is chosen: `class` or `token`
     rows: int
     changed: int  # beyond what rounding may do
-    ties: int  # changed as well, but legal rounding may break them either way
+    ties: int  # changed as well, but legal rounding may break the tie either way
     ulps: float  # the largest difference of a score
 
     def to_json(self) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def _count(ulps: float) -> str:
 
 
 def score_outputs(arrays: Arrays) -> list[str]:
-    """The outputs that are scores, by the rule above."""
+    """Return the names of the outputs that hold scores, by the rule in the module docstring."""
     fitting = [
         name
         for name, array in arrays.items()
@@ -85,7 +86,8 @@ def _are_probabilities(array: Array) -> bool:
 def effect_of(
     outputs: Sequence[Arrays], samples: Sequence[ReferenceSample], *, positional: bool = False
 ) -> Effect | None:
-    """The effect on the first output that has scores; `None` where there is none, or nothing to compare."""
+    """Compare `outputs` with the references in `samples` and return the effect on the first output that holds scores.
+    Returns `None` if no output holds scores or no row could be compared."""
     rows = changed = ties = 0
     worst, name, dimensions = 0.0, "", 2
     for got, sample in zip(outputs, samples, strict=False):
@@ -105,7 +107,8 @@ def effect_of(
 
 
 def _compared(name: str, given: Array, sample: ReferenceSample) -> tuple[int, int, int, float]:
-    """Rows, changed rows, ties, and the largest difference, on one sample."""
+    """Compare one sample. Returns the number of rows, of changed rows and of ties, and the largest difference in
+    ulps."""
     native = sample.native[name]
     exact = sample.exact.get(name) if sample.exact else None
     right = native.astype(np.float64) if exact is None or exact.shape != native.shape else exact.astype(np.float64)
@@ -127,16 +130,18 @@ def _compared(name: str, given: Array, sample: ReferenceSample) -> tuple[int, in
 
 
 def _argmax(values: Array) -> Array:
-    """The place of the highest score; -1 in a row with NaN, where there is none."""
+    """Return the index of the highest score of each row, or -1 for a row with NaN."""
     return np.where(np.isnan(values).any(axis=1), -1, np.where(np.isnan(values), -np.inf, values).argmax(axis=1))
 
 
 def _picked(values: Array, places: Array) -> Array:
+    """Return the element of each row at the index in `places`."""
     return np.take_along_axis(values, np.maximum(places, 0)[:, np.newaxis], axis=1)[:, 0]
 
 
 def _movement(name: str, sample: ReferenceSample, shape: tuple[int, ...], dtype: str, right: Array) -> Array:
-    """How far legal rounding moves each score: by the shadow's samples, or by one rounding where there is no shadow."""
+    """Return how far legal rounding moves each score: from the shadow's samples, or one rounding if there is no
+    shadow."""
     least = _spacing(right, dtype)[:, np.newaxis] / 2 + np.zeros(right.shape)
     if sample.shadow is not None:
         try:
@@ -144,7 +149,7 @@ def _movement(name: str, sample: ReferenceSample, shape: tuple[int, ...], dtype:
         except NoShadow:
             return least / REACH
         if name in answer.samples and answer.samples[name].shape[1:] == shape:
-            with np.errstate(invalid="ignore", over="ignore"):  # infinities: what moves without end decides nothing
+            with np.errstate(invalid="ignore", over="ignore"):  # infinities, which are replaced below
                 moved = answer.samples[name] - answer.reference[name]
                 rms = np.sqrt(np.mean(np.square(moved), axis=0)).reshape(right.shape)
             return np.where(np.isfinite(rms), np.maximum(rms, least / REACH), np.inf)
@@ -152,7 +157,7 @@ def _movement(name: str, sample: ReferenceSample, shape: tuple[int, ...], dtype:
 
 
 def _spacing(right: Array, dtype: str) -> Array:
-    """One unit in the last place of the largest score of each row."""
+    """Return one unit in the last place of the largest score of each row."""
     import ml_dtypes
 
     info = ml_dtypes.finfo(dtype)

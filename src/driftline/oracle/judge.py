@@ -1,7 +1,7 @@
-"""From what a target did and what the program means, to a verdict.
+"""Judge an execution: compare the results of a target with the reference and return a verdict.
 
-Order: how the execution ended, whether the reference raises, then structure, dtype, shape, and last the values
-(`compare.py`). The first thing that is wrong is the verdict: the rest would only repeat it.
+The checks run in this order: how the execution ended, whether the reference raises, structure, dtype, shape, and last
+the values (`compare.py`). The first failed check decides the verdict.
 """
 
 from __future__ import annotations
@@ -27,29 +27,30 @@ from driftline.oracle.specification import CLAUSES
 from driftline.oracle.statistics import POOLED_LIMIT, pooled
 from driftline.oracle.time_out import judge_time_out
 
-# The shadow's answer under some arithmetic: (declared arithmetic, runs, outputs whose choices to take over).
+# Returns the shadow's answer for (declared arithmetic, runs, outputs whose choices to adopt).
 AskArithmetic = Callable[[str, int, "Arrays | None"], ShadowAnswer]
 
 
 class NoShadow(Exception):
-    """The shadow could not be played; the message says why."""
+    """Raised when the shadow could not be executed; the message says why."""
 
 
 @dataclass(frozen=True)
 class ReferenceSample:
-    """What the program means on one input sample."""
+    """The reference for one input sample: expected outputs, their rounding noise, or the error that the program
+    raises."""
 
     native: Arrays = field(default_factory=dict)
     exact: Arrays | None = None
     spread: Arrays = field(default_factory=dict)
     failure: Failure | None = None
-    refusal: Failure | None = None  # what the framework raises though there is a result, as a target may too
+    refusal: Failure | None = None  # the framework's own error although the correct result is known
     note: str = ""
-    seconds: float = 0.0  # that the native run took
-    shadow: AskArithmetic | None = None  # how far rounding may move the result, on demand
-    sparing: bool = False  # it is worth while to ask the shadow for a few runs first, and then for more
+    seconds: float = 0.0  # duration of the native run
+    shadow: AskArithmetic | None = None  # computes the rounding noise on demand
+    sparing: bool = False  # ask the shadow for a few runs first
     inputs: Arrays = field(default_factory=dict)
-    # What it means if subnormal inputs are taken for zero, on demand; nothing where that cannot be found out.
+    # Computes the reference for inputs with subnormal numbers set to zero; returns `None` if that is not possible.
     flushed: Callable[[], ReferenceSample | None] | None = None
     stored: Mapping[str, Arrays] = field(default_factory=dict)  # the spread where values are kept in fewer bits
     around: tuple[str, ...] = ()  # operators whose own kernels are the reference
@@ -57,33 +58,34 @@ class ReferenceSample:
 
 @dataclass(frozen=True)
 class Reference:
-    """What the program means on all samples. `problem` says why that could not be found out."""
+    """The reference for all samples. `problem` is nonempty, and gives the reason, if no reference could be computed."""
 
     samples: tuple[ReferenceSample, ...] = ()
     random: bool = False
     problem: str = ""
-    by: str = ""  # what computed it, in words
+    by: str = ""  # the library that computed it, in words
     spent: bool = False  # the problem is that the limit of time or memory was reached
 
 
 @dataclass(frozen=True)
 class TargetTraits:
-    """What the judge must know of the target."""
+    """The properties of a target that the judge needs."""
 
     calls_user_code: bool  # same exceptions, same random numbers, same changes to inputs as the reference
     positional: bool  # outputs were renamed by a converter: compare by position
     signed_zero: bool = False
-    arithmetic: str = ""  # what the target declares, as in `oracle.arithmetic.declared`
+    arithmetic: str = ""  # the policies that the target declares, as in `oracle.arithmetic.declared`
     tolerance: Tolerance | None = None  # a plain tolerance in place of the rule
-    own_framework: bool = False  # given the program itself: must raise, too, where the reference does for its shapes
+    own_framework: bool = False  # runs the program itself, so it must also raise the reference's shape errors
 
 
 _OF_VALUES = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
-# Shapes and types are known when a program is compiled. What depends on values need not be an error in compiled code: a
-# bad index, an integer divided by zero, a matrix that is not positive definite, a label out of range, an assertion.
+# Shapes and types are known when a program is compiled. Errors that depend on values need not be raised by compiled
+# code: a bad index, an integer divided by zero, a matrix that is not positive definite, a label out of range, an
+# assertion.
 _BY_SHAPE_OR_TYPE = re.compile(r"shape|rank|dimension|\bdims?\b|size|type|incompatible", re.IGNORECASE)
 _BY_VALUE = re.compile(r"\bind(ex|ices)\b|out of (bounds|range)|assert", re.IGNORECASE)
-OF_PRECISION = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)  # what another arithmetic may explain
+OF_PRECISION = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)  # failures that another arithmetic may explain
 _ENDINGS = {
     Outcome.ERROR: Kind.ERROR,
     Outcome.CRASH: Kind.CRASH,
@@ -92,7 +94,7 @@ _ENDINGS = {
 
 
 def judge(execution: Execution, reference: Reference, trait: TargetTraits) -> Verdict:
-    """The verdict on one execution."""
+    """Return the verdict on one execution."""
     if execution.problem:
         return _inconclusive(execution.problem)
     if execution.outcome is Outcome.REJECTED:
@@ -109,7 +111,8 @@ def judge(execution: Execution, reference: Reference, trait: TargetTraits) -> Ve
 
 
 def _naming_reference(verdict: Verdict, by: str) -> Verdict:
-    """The same verdict, whose sentence says what computed the unoptimised run that it tells of."""
+    """Return the verdict with its sentence naming `by`, the library that computed the unoptimised run, where it is
+    mentioned."""
     found = verdict.evidence
     if verdict.judgement is not Judgement.FAIL or verdict.kind is None or found.native_z is None or not by:
         return verdict
@@ -135,8 +138,8 @@ def _judge_ending(execution: Execution, reference: Reference, trait: TargetTrait
 
 
 def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample], trait: TargetTraits) -> Verdict:
-    """Fail on the first sample that fails; an unspecified difference in any sample is told; otherwise inconclusive only
-    when no sample could be judged."""
+    """Judge all samples and combine their verdicts: the first failure wins; else a difference that the specification
+    allows; else a pass. The result is inconclusive only if no sample could be judged."""
     verdicts: list[Verdict] = []
     thorough = len(samples) > 1
     for index, (got, sample) in enumerate(zip(outputs, samples, strict=True)):
@@ -148,7 +151,7 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
             return replace(verdict, evidence=replace(verdict.evidence, sample=index))
         verdicts.append(verdict)
     z, direction = pooled([verdicts[index].evidence.totals for index in _distinct_inputs(samples)])
-    if thorough and z > POOLED_LIMIT:  # a single input has been judged already, by its own limit
+    if thorough and z > POOLED_LIMIT:  # a single input was judged by its own limit
         found = Evidence(pooled_z=z, direction=direction, runs=len(samples), faults=(Fault.NUMBER,))
         return failing(Kind.BIAS, found)
     told = next((v for v in verdicts if v.evidence.unspecified), None)
@@ -156,8 +159,11 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
 
 
 def _judge_flushed(got: Arrays, sample: ReferenceSample, trait: TargetTraits, thorough: bool) -> Verdict:
-    """A step may follow from a subnormal input that was taken for zero, as in ceil: the results are held against what
-    the program gives for zeros. One that agrees with neither may have taken some inputs for zero and others not."""
+    """Judge `got` against the program's results for inputs whose subnormal numbers are replaced by zero.
+
+    A subnormal input taken for zero may cause a large change, as in ceil. If `got` does not pass there either, the
+    result is inconclusive, because the target may have replaced some inputs and not others.
+    """
     flushed = sample.flushed() if sample.flushed else None
     verdict = _judge_sample(got, flushed, trait, thorough) if flushed else None
     if verdict and verdict.judgement is Judgement.PASS:
@@ -166,7 +172,8 @@ def _judge_flushed(got: Arrays, sample: ReferenceSample, trait: TargetTraits, th
 
 
 def _distinct_inputs(samples: Sequence[ReferenceSample]) -> list[int]:
-    """The first of all samples with the same inputs: their errors are the same too, and must not add up."""
+    """Return the indices of samples with distinct inputs. Equal inputs have equal errors, which must not be added
+    up."""
     seen: dict[tuple[tuple[str, bytes], ...], int] = {}
     for index, sample in enumerate(samples):
         key = tuple((name, array.tobytes()) for name, array in sample.inputs.items())
@@ -175,7 +182,7 @@ def _distinct_inputs(samples: Sequence[ReferenceSample]) -> list[int]:
 
 
 def _is_of_the_program(failure: Failure) -> bool:
-    """Is it an error whatever the values are?"""
+    """True if the error message refers to shapes or types, so that the program fails whatever the input values are."""
     told = failure.message
     return bool(_BY_SHAPE_OR_TYPE.search(told)) and not _BY_VALUE.search(told)
 
@@ -191,7 +198,7 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: TargetTraits, tho
         expected = {name: array for name, array in expected.items() if not name.startswith("mutated:")}
     if trait.positional and len(got) == len(expected):
         got = dict(zip(expected, got.values(), strict=True))
-    # A gradient of nothing: the unoptimised run has none where a compiler may return zeros.
+    # Where the unoptimised run has no gradient, a compiler may return zeros.
     got = {n: array for n, array in got.items() if n in expected or not n.startswith("grad:") or array.any()}
     if set(got) != set(expected):
         got, expected = _seen_to_change(got, expected, sample.inputs), _seen_to_change(expected, got, sample.inputs)
@@ -220,10 +227,10 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: TargetTraits, tho
 def _judge_by_shadow(
     got: Arrays, expected: Arrays, sample: ReferenceSample, trait: TargetTraits, thorough: bool
 ) -> Verdict:
-    """The rule proper: what rounding may do is known from the shadow."""
+    """Judge the outputs by the rounding noise that the shadow measures."""
     assert sample.shadow and sample.exact is not None
     floats = [name for name, array in expected.items() if is_float(array.dtype.name) and array.size]
-    # A number where everything should be NaN is a finding like any other; only NaN against NaN tells nothing.
+    # A number where everything should be NaN is a failure; only NaN against NaN cannot be compared.
     blank = all(np.isnan(expected[name]).all() and np.isnan(got[name]).all() for name in floats)
     if floats and len(floats) == len(expected) and blank:
         reason = "the reference is NaN everywhere: there is nothing to compare"
@@ -268,7 +275,7 @@ def _why_unjudged(judged: JudgedOutputs, *, several: bool = False) -> str:
 
 
 def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, trait: TargetTraits) -> Verdict:
-    """For frameworks whose graphs have no shadow: the movement under perturbed inputs must do."""
+    """Judge programs without a shadow by how far their float64 result moves when the inputs are perturbed."""
     worst = NOTHING
     unjudged = total = 0
     left: list[str] = []  # outputs of which no element could be judged
@@ -278,7 +285,7 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     spread = _moved_by_storage(sample, storage) if storage else sample.spread
     for name, native in expected.items():
         array = got[name]
-        if storage and name not in spread:  # an index or a truth value: one quantum before it may decide
+        if storage and name not in spread:  # an index or a boolean, which one quantum may change
             unjudged += array.size
             total += array.size
             left += [name] if array.size else []
@@ -307,16 +314,18 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
 
 
 def _size_is_open(sample: ReferenceSample, trait: TargetTraits, name: str) -> bool:
-    """May one quantum decide how many elements there are, as in `tf.boolean_mask`? Not where keeping values in fewer
-    bits was seen to leave the size as it is."""
+    """True if a change by one quantum may alter the number of elements of the output, as in `tf.boolean_mask`. False
+    where the reference kept that size when its values were stored in fewer bits."""
     storage = declared(trait.arithmetic).storage
     moved = sample.stored.get(storage, {}).get(name)
     return bool(storage) and (moved is None or bool(np.isinf(moved).all()))
 
 
 def _moved_by_storage(sample: ReferenceSample, storage: str) -> Arrays:
-    """How far values in fewer bits move the result. It rounds all the same: where they move it less, or not at all, as
-    float16 weights in a program without weights, it may be as far off as any other."""
+    """Return how far storing values in fewer bits moves each output, or rounding alone where that is larger.
+
+    Rounding can be the larger one, for example with float16 weights in a program that has no weights.
+    """
     stored, rounding = sample.stored[storage], sample.spread
     return {
         name: np.fmax(moved, rounding[name] * (SPREAD / QUANTA)) if name in rounding else moved
@@ -325,8 +334,8 @@ def _moved_by_storage(sample: ReferenceSample, storage: str) -> Arrays:
 
 
 def _seen_to_change(these: Arrays, others: Arrays, inputs: Arrays) -> Arrays:
-    """Without the inputs that only these have changed, and only where they were infinite or NaN: what is written there
-    is often what stood there, and then the write does not show."""
+    """Return `these` without inputs that are reported as changed only here and whose finite values are unchanged.
+    Writing NaN or infinity over the same value cannot be seen as a change."""
 
     def seen(name: str, after: Array) -> bool:
         before = inputs.get(name.removeprefix("mutated:"))

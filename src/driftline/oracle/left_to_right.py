@@ -1,8 +1,8 @@
-"""The rounding error of adding numbers one after the other, which is a legal order of every sum.
+"""The rounding error of adding numbers one after the other, which is a legal order for every sum.
 
-Terms with few distinct values round alike again and again, so the errors of all sums may point the same way. How far
-they go depends on the last digits of the terms, which no formula knows: the sums are computed in that order here. In
-float64 nothing can be computed, since the terms themselves are not known any better.
+Terms with few distinct values round the same way again and again, so the errors of all sums may have the same sign. The
+size of these errors depends on the last digits of the terms and follows no formula, so the sums are computed in that
+order here. For float64 no error is computed, because the terms are not known more accurately than float64.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from driftline.core.tensors import Array, numpy_dtype
 
 BLOCK = 1 << 15  # elements that are added up at a time
-MOST_PRODUCTS = 1 << 24  # a larger product of matrices takes longer than the rest of a shadow run
+MOST_PRODUCTS = 1 << 24  # larger matrix products would take longer than the rest of a shadow run
 
 
 def sum_error(terms: Array, axes: Sequence[int], dtype: str | None) -> Array | None:
-    """The error of adding `terms` along `axes` in arithmetic of `dtype`, in the shape of the sum with these axes kept;
-    `None` in float64, for terms that are not real floats, and for a single number without axes."""
+    """Return the error of adding `terms` one after the other along `axes` in arithmetic of `dtype`; the summed axes are
+    kept with length 1. Returns `None` for float64, for terms that are not real floats, and for a scalar."""
     if dtype in (None, "float64") or terms.dtype.kind != "f" or not terms.size or not terms.ndim:
         return None
     kind = numpy_dtype(dtype or "")
@@ -37,7 +37,9 @@ def sum_error(terms: Array, axes: Sequence[int], dtype: str | None) -> Array | N
 
 
 def product_error(left: Array, right: Array, dtype: str | None) -> Array | None:
-    """The error of the product of two matrices, or of stacks of them, whose products are added up in order."""
+    """Return the error of a matrix product (or a stack of them) whose products are added one after the other in
+    `dtype`. Returns `None` for float64, for operands that are not real floats of at least two dimensions, and for large
+    products."""
     if (
         dtype in (None, "float64")
         or left.dtype.kind != "f"

@@ -1,6 +1,6 @@
-"""How two tensors differ, in the numbers everybody knows. Streams over large tensors: nothing is copied whole.
+"""Measure how two tensors differ in common metrics. Large tensors are read block by block, without a whole copy.
 
-This describes, it does not judge: whether a difference is a bug is for the rule (`rule.py`).
+This module describes differences; `rule.py` decides whether a difference is a bug.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Array, is_float
 from driftline.programs.live import to_array
 
-BLOCK = 1 << 18  # elements looked at in one go
+BLOCK = 1 << 18  # elements compared at a time
 
 
 @dataclass(frozen=True)
 class TensorMetrics:
-    """The difference of two tensors. Errors are over the elements that are finite on both sides."""
+    """The measured difference of two tensors. Errors cover only the elements that are finite on both sides."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -33,14 +33,15 @@ class TensorMetrics:
     mean_rel: float
     rmse: float
     max_ulp: float
-    mismatched: int  # elements beyond rtol and atol; without those, elements that differ at all
+    mismatched: int  # elements beyond rtol and atol; if both are 0, elements that differ
     worst: tuple[int, ...] | None  # where the largest absolute error is
-    nan: tuple[int, int]  # in the first, in the second
+    nan: tuple[int, int]  # count in the first tensor, in the second
     inf: tuple[int, int]
-    nonfinite_mismatched: int  # NaN or Inf on one side, or another Inf
+    nonfinite_mismatched: int  # NaN or Inf on one side only, or infinities of opposite sign
 
     @property
     def mismatch_share(self) -> float:
+        """The fraction of elements that mismatch."""
         return self.mismatched / self.size if self.size else 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -60,9 +61,11 @@ class TensorMetrics:
 def compare_tensors(
     actual: Any, expected: Any, *, rtol: float = 0.0, atol: float = 0.0, symmetric: bool = False
 ) -> TensorMetrics:
-    """Compare two tensors of one dtype and shape (numpy, torch, TensorFlow or JAX), block by block: of one on a GPU,
-    or in a form that numpy does not know, no whole copy is made. Relative errors are relative to `expected`; with
-    `symmetric`, to the larger of the two numbers."""
+    """Compare two tensors of one dtype and shape (numpy, torch, TensorFlow or JAX) and return their `TensorMetrics`.
+
+    Tensors on a GPU, or of a type that numpy does not know, are converted block by block. Relative errors are relative
+    to `expected`; with `symmetric`, to the larger of the two numbers.
+    """
     actual, expected = (value.detach() if hasattr(value, "detach") else value for value in (actual, expected))
     (a, a_shape), (b, b_shape) = _kind(actual), _kind(expected)
     if a != b or a_shape != b_shape:
@@ -76,7 +79,7 @@ def compare_tensors(
 
 
 def _kind(value: Any) -> tuple[Any, tuple[int, ...]]:
-    """The dtype as numpy has it, and the shape."""
+    """Return the numpy dtype and the shape of a tensor."""
     shape = tuple(int(size) for size in value.shape)
     small = value[tuple(slice(0, 0) for _ in shape)] if shape and math.prod(shape) > BLOCK else value
     return to_array(small).dtype, shape
@@ -87,7 +90,7 @@ def _part(value: Any, block: tuple[slice, ...]) -> Array:
 
 
 class _Total:
-    """Running totals over blocks."""
+    """Accumulates the metrics over blocks."""
 
     def __init__(self, rtol: float, atol: float, symmetric: bool) -> None:
         self._rtol, self._atol, self._symmetric = rtol, atol, symmetric
@@ -99,6 +102,7 @@ class _Total:
         self._equal = True
 
     def add(self, a: Array, b: Array, block: tuple[slice, ...]) -> None:
+        """Add one block of both tensors to the totals; `block` gives its position."""
         if a.dtype.kind in "biu" and np.array_equal(a, b):
             self._finite += a.size
             return
@@ -110,7 +114,7 @@ class _Total:
 
     def _add_exact(self, a: Array, b: Array, block: tuple[slice, ...]) -> None:
         different = a != b
-        if a.dtype.kind in "iu":  # beyond 2^53 float64 cannot tell neighbours apart: subtract as integers
+        if a.dtype.kind in "iu":  # above 2^53 float64 is not exact for integers: subtract as integers
             larger, smaller = np.maximum(a, b), np.minimum(a, b)
             bits = np.dtype(f"u{a.dtype.itemsize}")
             error = (larger.astype(bits) - smaller.astype(bits)).astype(np.float64)
@@ -137,7 +141,7 @@ class _Total:
             self._max_ulp = max(self._max_ulp, float(np.abs(steps).max(initial=0.0)))
 
     def _size(self, a: Array, b: Array) -> Array:
-        """What an error is relative to."""
+        """Return the magnitude that errors are relative to."""
         size: Array = np.maximum(np.abs(a), np.abs(b)) if self._symmetric else np.abs(b)
         return size
 
@@ -182,7 +186,7 @@ class _Total:
 
 
 def _ordinals(values: Array) -> Array:
-    """The place of each float in the order of floats, so that neighbours differ by one."""
+    """Return the position of each float in the ordered list of all floats, so that neighbours differ by one."""
     width = values.dtype.itemsize
     bits = np.ascontiguousarray(values).view(f"i{width}").astype(np.int64)
     lowest = np.iinfo(np.dtype(f"i{width}")).min

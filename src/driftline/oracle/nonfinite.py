@@ -1,4 +1,4 @@
-"""NaN and Inf, by place: which of them may stand where the reference has something else?"""
+"""Compare NaN and infinities element by element, and decide which differences from the reference are legal."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from driftline.oracle.arithmetic import Arithmetic
 def compare_classes(
     got: Array, native: Array, reference: Array, samples: Array, arithmetic: Arithmetic
 ) -> tuple[Array, Array]:
-    """Elements that differ from the reference in being finite, NaN, Inf or -Inf: first those for which there is no
-    excuse, then all of them. Where the program's own run or a legal one shows the same, it is legal."""
+    """Return two masks: elements whose class (finite, NaN, Inf or -Inf) illegally differs from the reference, and all
+    elements whose class differs. A difference is legal if the program's own run or a legal run shows the same class."""
     dtype = got.dtype
     unit = arithmetic.unit(dtype.name)
     value, own = got.astype(np.float64), native.astype(np.float64)
     perfect = reference.astype(dtype).astype(np.float64)
-    if bool(np.isfinite(value).all() and np.isfinite(perfect).all()):  # as nearly always: there is nothing to compare
+    if bool(np.isfinite(value).all() and np.isfinite(perfect).all()):  # the usual case: nothing to compare
         return np.zeros(value.shape, dtype=bool), np.zeros(value.shape, dtype=bool)
     mine, right = class_of(value), class_of(perfect)
     legal = (mine == right) | (mine == class_of(own))
     drawn = samples.astype(dtype).astype(np.float64)
     legal |= (class_of(drawn) == mine).any(axis=0)
-    # A divisor that rounding takes to zero has no sign of its own, so neither has the infinity that comes of it.
+    # A divisor that rounds to zero has no definite sign, so the resulting infinity has none either.
     by_rounding = np.isfinite(perfect) & (np.isinf(own) | np.isinf(drawn).any(axis=0))
     legal |= np.isinf(value) & by_rounding
     legal |= _on_an_edge([right, class_of(own), *class_of(drawn)])
@@ -31,28 +31,30 @@ def compare_classes(
     largest = arithmetic.largest(dtype.name)
     at_the_edge = (np.abs(reference) > largest * (1 - slack)) & (np.abs(reference) < largest * (1 + slack))
     legal |= at_the_edge & ~np.isnan(value)
-    # Terms near the end of the range: whether a partial sum overflows is a matter of their order. The size of the terms
-    # shows in the noise, which is theirs times the rounding unit. A run of the program that overflowed tells too.
+    # Terms near the end of the range: whether a partial sum overflows depends on their order. The size of the terms is
+    # estimated from the noise, which is their size times the rounding unit. A run of the program that overflowed counts
+    # too.
     moved = np.abs(samples - reference).max(axis=0, initial=0.0)
-    if arithmetic.largest_sum(dtype.name) > largest:  # sums have more room: that the result is rounded tells nothing
+    # sums have a wider range, so the rounding of the result itself does not count
+    if arithmetic.largest_sum(dtype.name) > largest:
         moved = np.maximum(moved - 2 * unit * np.abs(reference), 0.0)
     terms = moved / unit
     overflows = np.isfinite(reference) & (np.abs(reference) + 4 * terms > largest)
     overflows |= np.isfinite(perfect) & ~np.isfinite(own)
-    # Where the result itself overflows, in every run alike, no order of terms makes the other infinity of it.
+    # Where the result itself overflows in every run, no order of terms gives the opposite infinity.
     turned = np.isinf(value) & np.isinf(perfect) & (value == -perfect) & (class_of(drawn) == right).all(axis=0)
     legal |= overflows & ~np.isfinite(value) & ~turned
     return ~legal, mine != right
 
 
 def _on_an_edge(classes: list[Array]) -> Array:
-    """Where rounding decides between NaN and something else, or between the two infinities, the argument of a root, a
-    logarithm or a quotient lies on the edge of its domain: on the edge itself stands a third thing."""
+    """Return a mask of the elements where legal runs disagree about NaN or about the sign of infinity. There the
+    argument of a root, a logarithm or a quotient lies on the edge of its domain, where a third result is possible."""
     seen = [np.any([drawn == one for drawn in classes], axis=0) for one in range(4)]
     several = np.sum(seen, axis=0) > 1
     return np.asarray((seen[1] & several) | (seen[2] & seen[3]))
 
 
 def class_of(values: Array) -> Array:
-    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    """Classify each element: 0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
     return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))

@@ -1,4 +1,4 @@
-"""The outputs of a compiler held against the answer of a shadow, one after the other, and what is said of each."""
+"""Compare the outputs of a compiler with the answer of a shadow, output by output, and describe what is wrong."""
 
 from __future__ import annotations
 
@@ -28,43 +28,45 @@ from driftline.oracle.statistics import (
     typical_size,
 )
 
-MOST_ODD = 64  # NaN and infinities in the wrong place that are looked at, for the sorts of their faults
-QUARTILE_OF_NORMAL = 0.3186  # a quarter of normal numbers with sigma 1 are smaller than this, without their sign
-UNMODELLED = 1000.0  # times as far off as the unoptimised run: no flaw of the noise model
+MOST_ODD = 64  # wrong NaN and infinities that are examined for their faults
+QUARTILE_OF_NORMAL = 0.3186  # the lower quartile of the magnitude of normal numbers with sigma 1
+UNMODELLED = 1000.0  # times the unoptimised run's error: a gap in the noise model explains no more
 
 
 @dataclass(frozen=True)
 class ShadowAnswer:
-    """What a shadow says of all outputs of a program on one input sample."""
+    """The answer of a shadow for all outputs of a program on one input sample: reference values, noisy samples of them,
+    and the elements that the specification leaves open."""
 
     reference: Arrays
     samples: Arrays  # one row per run
     low: Arrays
     high: Arrays
-    choices: Mapping[str, str] = field(default_factory=dict)  # choice that was looked at -> why it is not valid
+    choices: Mapping[str, str] = field(default_factory=dict)  # choice that was checked -> why it is not valid
     choosing: tuple[str, ...] = ()  # outputs that are choices
     open: Arrays = field(default_factory=dict)  # elements that depend on something the specification leaves open
-    bound: Arrays = field(default_factory=dict)  # those of them that are as in one of `readings`
+    bound: Arrays = field(default_factory=dict)  # open elements that match one of `readings`
     readings: Arrays = field(default_factory=dict)  # one row for each way to read the clauses
     clauses: tuple[str, ...] = ()
     unruled: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()  # float types, and `exponential`, `quantised` or `subnormal` where there is such
-    worst_case: float = 0.0  # how many sigma rounding could do if all errors of the graph conspired
+    uses: tuple[str, ...] = ()  # float types, and `exponential`, `quantised` or `subnormal` if such occur
+    worst_case: float = 0.0  # sigma that rounding could reach if all errors of the graph added up
 
     @property
     def nbytes(self) -> int:
-        """The memory that the arrays take."""
+        """The size of the arrays in bytes."""
         sides = (self.reference, self.samples, self.low, self.high, self.open, self.bound, self.readings)
         return sum(array.nbytes for side in sides for array in side.values())
 
     @property
     def runs(self) -> int:
+        """The number of noisy runs."""
         return max((rows.shape[0] for rows in self.samples.values()), default=0)
 
 
 @dataclass(frozen=True)
 class WrongOutput:
-    """What is wrong with an output."""
+    """A wrong output: the kind of failure and the evidence."""
 
     kind: Kind
     evidence: Evidence
@@ -75,28 +77,31 @@ class WrongOutput:
 
     @property
     def reason(self) -> str:
-        """What is wrong, without the name of the output."""
+        """A description of the failure, without the name of the output."""
         return describe(self.kind, replace(self.evidence, output=""))
 
 
 @dataclass(frozen=True)
 class JudgedOutputs:
-    """The result for all outputs: a finding, or how close to one it came and how much could not be judged."""
+    """The result for all outputs: the first finding, or how close the outputs came to one, and how much was not
+    judged."""
 
     finding: WrongOutput | None = None
     unjudged: int = 0
     closest: Evidence = NOTHING
     totals: Totals = field(default_factory=dict)  # for pooling over inputs
-    unspecified: tuple[str, ...] = ()  # clauses on which differences rest that are no findings
+    unspecified: tuple[str, ...] = ()  # clauses that explain differences which are not findings
     unruled: tuple[str, ...] = ()
-    noisy: int = 0  # how many of the unjudged are so because they move too much
-    excused: int = 0  # and because the unoptimised run itself stands as far off
-    outputs_unjudged: tuple[str, ...] = ()  # those of which no element could be judged
+    noisy: int = 0  # unjudged elements that are too noisy
+    excused: int = 0  # unjudged elements where the unoptimised run is as far off
+    outputs_unjudged: tuple[str, ...] = ()  # outputs of which no element could be judged
 
 
 def judge_all(
     given: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic, *, excuses: bool = True
 ) -> JudgedOutputs:
+    """Judge all outputs in `given` by the answer of the shadow. With `excuses`, differences no larger than those of the
+    unoptimised run are not findings."""
     plain = native
     native, shadow = with_readings(given, native, shadow, arithmetic)
     got, differs = _without_open(given, native, shadow, arithmetic)
@@ -107,14 +112,14 @@ def judge_all(
     closest = NOTHING
     for name, value in native.items():
         if _same_values(got[name], value):
-            continue  # nothing but the sign of a zero or the bits of a NaN
+            continue  # they differ at most in the sign of zeros or the bits of NaNs
         if name not in shadow.reference or shadow.reference[name].shape != value.shape:
             if got[name].tobytes() != value.tobytes():
                 unjudged[name] += value.size
             continue
         if got[name].dtype.kind == "c":
-            # What NaN and Inf do in complex arithmetic depends on how a product is written out: where the program
-            # itself has them, nothing is judged.
+            # NaN and Inf in complex arithmetic depend on how a product is written out, so elements are not judged where
+            # the program itself has them.
             finite = np.isfinite(native[name]) & np.isfinite(shadow.reference[name])
             unjudged[name] += int((~finite).sum())
             halves = _parts(np.where(finite, got[name], native[name]), native[name], shadow, name)
@@ -124,10 +129,10 @@ def judge_all(
             noise = Shadowed(shadow.reference[name], samples, shadow.low[name], shadow.high[name], shadow.worst_case)
             part = _judge_float(name, got[name], native[name], noise, arithmetic)
             if part.finding and excuses and _is_unmodelled(part.finding):
-                # Many steps add up to more than a few shuffled runs show, in the unoptimised run as well: what stands
-                # out when their spread counts as movement needs no excuse.
+                # Many steps may add up to more than a few shuffled runs show, also in the unoptimised run. An element
+                # that is wrong even if the spread of steps counts as movement needs no excuse.
                 more = _judge_float(name, got[name], native[name], noise, arithmetic, steps_move=True)
-                # A drift does not stand out: it shows in elements without steps, of which their spread says nothing.
+                # A drift does not count: it appears in elements without steps, where the spread says nothing.
                 stands_out = more.finding and more.finding.kind is not Kind.BIAS and not _is_unmodelled(more.finding)
                 part = more if stands_out else part
             parts = [replace(part, finding=_with_severity(part.finding, shadow.worst_case))]
@@ -151,8 +156,9 @@ def judge_all(
 
 
 def _with_what_it_gave(finding: WrongOutput, plain: Array, native: Array) -> WrongOutput:
-    """The finding with what the unoptimised run really gave for elements that are judged against another reading of
-    the specification than its own. How far that run is off says nothing there."""
+    """Restore the values of the unoptimised run in the evidence, for elements that are judged against another reading
+    of the specification than the run's own. The error of the unoptimised run is removed there, because it has no
+    meaning."""
     found = finding.evidence
 
     def is_other(element: Element) -> bool:
@@ -170,8 +176,8 @@ def _with_what_it_gave(finding: WrongOutput, plain: Array, native: Array) -> Wro
 
 
 def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic) -> tuple[Arrays, bool]:
-    """The outputs with open elements made equal to the reference's, and whether any of them differed by more than
-    rounding."""
+    """Return the outputs with open elements set to the reference's values, and whether any open element differed by
+    more than rounding."""
     settled: Arrays = {}
     differs = False
     for name, value in got.items():
@@ -190,8 +196,8 @@ def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic:
 def with_readings(
     got: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic
 ) -> tuple[Arrays, ShadowAnswer]:
-    """Where the specification can be read in a few ways and an element is as in none of them, the element is not open:
-    it is judged against the reading that comes closest."""
+    """Return `native` and `shadow` in which elements of `got` that match none of their allowed readings are no longer
+    open, but have the value of the closest reading, by which they are then judged."""
     native, left_open, reference = dict(native), dict(shadow.open), dict(shadow.reference)
     samples, low, high = dict(shadow.samples), dict(shadow.low), dict(shadow.high)
     for name, bound in shadow.bound.items():
@@ -212,8 +218,8 @@ def with_readings(
 
 
 def _as_read(got: Array, rows: Array, arithmetic: Arithmetic) -> Array:
-    """Elements that lie between the readings, as what is computed from several of them may, or are NaN or infinite as
-    in one of them."""
+    """Return a mask of the elements of `got` that match the readings in `rows`: numbers between the lowest and highest
+    reading (a result may combine several), and NaN or infinities that occur in one of them."""
     parts = ((got.real, rows.real), (got.imag, rows.imag)) if got.dtype.kind == "c" else ((got, rows),)
     legal = np.ones(got.shape, dtype=bool)
     for value, each in parts:
@@ -228,8 +234,11 @@ def _as_read(got: Array, rows: Array, arithmetic: Arithmetic) -> Array:
 
 
 def _only_rounded(name: str, value: Array, shadow: ShadowAnswer, arithmetic: Arithmetic) -> Array:
-    """Elements as close to the reference as rounding leaves them. In many of the noisy runs what is open comes out
-    otherwise, which must not count as rounding: so the quarter of them that moved least says what rounding does."""
+    """Return a mask of the elements that differ from the reference by no more than rounding.
+
+    In many noisy runs an open element takes another value, which must not count as rounding, so sigma is estimated from
+    the quarter of the runs in which the element moved least.
+    """
     if not is_float(value.dtype.name) or name not in shadow.reference or shadow.reference[name].shape != value.shape:
         return np.zeros(value.shape, bool)
     reference = shadow.reference[name]
@@ -245,7 +254,8 @@ def _same_values(got: Array, native: Array) -> bool:
 
 
 def _known_only(samples: Array, mask: Array | None) -> Array:
-    """Samples without open elements: what stands there, such as old memory, says nothing about usual rounding."""
+    """Return the samples with open elements set to NaN: their values, such as old memory, say nothing about
+    rounding."""
     if mask is None or mask.shape != samples.shape[1:] or not mask.any():
         return samples
     return np.where(mask, np.nan, samples)
@@ -253,7 +263,8 @@ def _known_only(samples: Array, mask: Array | None) -> Array:
 
 @dataclass(frozen=True)
 class JudgedPart:
-    """What is said of one output, or of the real or imaginary half of one; `near` is how close it came to a finding."""
+    """The result for one output, or for the real or imaginary part of one; `near` describes how close it came to a
+    finding."""
 
     finding: WrongOutput | None = None
     unjudged: int = 0
@@ -267,12 +278,13 @@ def _parts(got: Array, native: Array, shadow: ShadowAnswer, name: str) -> list[t
 
 
 def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> JudgedPart:
-    """Integers and booleans: equal to the reference, within the band of legal steps, or a valid choice."""
+    """Judge integers and booleans: they must equal the reference, lie within the band of legal steps, or be a valid
+    choice."""
     if shadow.choices.get(name) == "":
         return JudgedPart()
     wrong = (got != native) & (got != shadow.reference[name])
-    # Between two legal places there is no legal third; but the integers that are chosen among may be places themselves,
-    # which rounding decides.
+    # Between two legal indices no third is legal. But a choice among integers may be among indices that rounding
+    # decides.
     if name not in shadow.choosing or shadow.choices.get(name) == OTHER_PLACES:
         wrong &= ~((got >= shadow.low[name]) & (got <= shadow.high[name]))
     if not wrong.any():
@@ -297,7 +309,7 @@ def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> 
 
 @dataclass(frozen=True)
 class Shadowed:
-    """What the shadow says of one output."""
+    """The answer of the shadow for one output."""
 
     reference: Array
     samples: Array
@@ -314,7 +326,7 @@ def _judge_float(
         value = got.astype(np.float64)
         odd, undecided = compare_classes(got, native, reference, samples, arithmetic)
         noise = Noise(reference, samples - reference, shadow.low, shadow.high, steps_move)
-        # Where the program itself overflows and float64 does not, there is no number to hold against another one.
+        # Where the program itself overflows but float64 does not, there is no number to compare with.
         overflown = np.isfinite(reference.astype(got.dtype)) & ~np.isfinite(native)
         undecided = undecided | overflown
         own_value = native.astype(np.float64)
@@ -331,7 +343,7 @@ def _judge_float(
     near = _near_miss(name, value, native, shadow, deviation, own)
     near = replace(near, dtype=dtype, elements=got.size, unjudged=unjudged)
     if deviation.element > ELEMENT_LIMIT:
-        # Where numbers are wrong too, a NaN among them is the lesser news.
+        # Wrong numbers are reported before wrong NaNs.
         wrong = deviation.scores > ELEMENT_LIMIT
         at = [deviation.place, *(place for place in places(deviation.scores, wrong) if place != deviation.place)]
         worst = elements(reference, value, at, native, deviation.sigmas) + _odd_ones(got, native, reference, odd)[:1]
@@ -356,7 +368,7 @@ def _judge_float(
 
 
 def _odd_ones(got: Array, native: Array, reference: Array, odd: Array) -> tuple[Element, ...]:
-    """Elements that are NaN or infinite in the wrong place, the first of each sort of fault first."""
+    """Return the first elements whose NaN or infinity is wrong (at most `MOST_ODD`)."""
     if not odd.any():
         return ()
     with np.errstate(all="ignore"):
@@ -385,7 +397,7 @@ def _nonfinite(name: str, got: Array, native: Array, reference: Array, odd: Arra
 def _near_miss(
     name: str, value: Array, native: Array, shadow: Shadowed, deviation: Deviation, own: Deviation
 ) -> Evidence:
-    """How close an output came to a finding, with the element that came closest."""
+    """Return evidence of how close an output came to a finding, with the element that came closest."""
     place, reference = deviation.place, shadow.reference
     with np.errstate(all="ignore"):
         eager = float(np.abs(native.astype(np.float64)[place] - reference[place])) if reference.size else 0.0
@@ -410,7 +422,8 @@ def _near(found: Evidence) -> float:
 
 
 def _with_severity(finding: WrongOutput | None, worst_case: float) -> WrongOutput | None:
-    """Label a wrong element: certain when it lies beyond even what all errors of the graph together could do."""
+    """Mark a wrong element as certain if its error exceeds even the sum of all possible rounding errors of the
+    graph."""
     if finding is None or finding.kind is not Kind.WRONG_VALUE or finding.evidence.element_z is None:
         return finding
     certain = finding.evidence.element_z > worst_case > 0
@@ -418,8 +431,8 @@ def _with_severity(finding: WrongOutput | None, worst_case: float) -> WrongOutpu
 
 
 def _is_unmodelled(found: WrongOutput) -> bool:
-    """Where the program's own unoptimised run stands as far off, the noise model does not cover the program: then a
-    wrong element is one only if it is much further off than that."""
+    """True if the unoptimised run is itself beyond the limit and the output's error is at most `UNMODELLED` times
+    larger. The noise model does not cover such a program."""
     if found.kind not in (Kind.WRONG_VALUE, Kind.BIAS):
         return False
     own = found.evidence.native_worst_z or 0.0

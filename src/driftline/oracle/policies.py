@@ -1,7 +1,7 @@
-"""Less precise arithmetic that would explain a failure: which of it is plausible, and does it make the outputs legal?
+"""Explain a failure by less precise arithmetic: which policies are plausible, and which of them make the outputs legal.
 
-A policy is tried on outputs that are recorded already: the shadow is asked again, the target is not. What is plausible
-is kept narrow on purpose. A policy that could not be at work in this program on this target would only hide a bug.
+A policy is tried on recorded outputs: the shadow is asked again, but the target does not run again. The list of
+plausible policies is short on purpose, because a policy that the target cannot be using would only hide a bug.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from driftline.oracle.arithmetic import declared, has_subnormals
 from driftline.oracle.judge import OF_PRECISION, NoShadow, Reference, ReferenceSample, TargetTraits, judge
 from driftline.oracle.rule import QUICK_RUNS
 
-MOST_UNJUDGED = 0.1  # of the elements: where more are too ill-conditioned under a policy, it explains nothing
-HELPS = 0.8  # a policy that leaves more than this share of the deviation has nothing to do with it
+MOST_UNJUDGED = 0.1  # share of elements: with more unjudged under a policy, it explains nothing
+HELPS = 0.8  # a policy that leaves more than this share of the deviation is not the cause
 
-MORE_DIGITS = 2.0**-30  # relative: closer than float32, whose roundings are 2**-24, comes but by chance
-TELLING = 4  # numbers, all of which come that close: no chance
+MORE_DIGITS = 2.0**-30  # relative: float32, which rounds to 2**-24, gets this close only by chance
+TELLING = 4  # this many numbers, all that close, are no chance
 
 _HALF = ("float16", "bfloat16")
-# What a target with this policy does: after "may", and after its name.
+# Phrases for a target with each policy: what it may do, and what it does.
 _WORDS = {
     "half-accumulation": ("accumulate in {half}", "accumulates in {half}"),
     "tf32": ("multiply float32 matrices in TF32", "multiplies float32 matrices in TF32"),
@@ -39,12 +39,12 @@ _WORDS = {
 
 
 def may(policies: Iterable[str], uses: Iterable[str] = _HALF[:1]) -> str:
-    """What a target is allowed to do under these policies: "accumulate in float16"."""
+    """Return a phrase for what the policies allow a target to do, such as "accumulate in float16"."""
     return " and ".join(_WORDS[name][0].format(half=_half(uses)) for name in policies)
 
 
 def does(policies: Iterable[str], uses: Iterable[str] = _HALF[:1]) -> str:
-    """The same of a target that does it: "accumulates in float16"."""
+    """Return a phrase for what a target with these policies does, such as "accumulates in float16"."""
     return " and ".join(_WORDS[name][1].format(half=_half(uses)) for name in policies)
 
 
@@ -53,7 +53,8 @@ def _half(uses: Iterable[str]) -> str:
 
 
 def program_uses(reference: Reference, arithmetic: str) -> set[str]:
-    """The float types and kinds of steps of the program, as its shadow knows them; nothing where there is none."""
+    """Return the float types and kinds of operations that the program's shadow reports, or an empty set without a
+    shadow."""
     for sample in reference.samples:
         if sample.shadow is not None and sample.failure is None:
             try:
@@ -64,7 +65,8 @@ def program_uses(reference: Reference, arithmetic: str) -> set[str]:
 
 
 def plausible(uses: set[str], reference: Reference, arithmetic: str, *, on_gpu: bool) -> list[str]:
-    """Policies that may be at work, the usual ones first; none that the target declares already."""
+    """Return the policies that may apply to this program, the common ones first, without those the target declares
+    already."""
     subnormals = "subnormal" in uses or any(
         has_subnormals({**sample.inputs, **sample.native}) for sample in reference.samples
     )
@@ -85,7 +87,8 @@ def plausible(uses: set[str], reference: Reference, arithmetic: str, *, on_gpu: 
 def explained_by(
     verdict: Verdict, execution: Execution, reference: Reference, trait: TargetTraits, candidates: Sequence[str]
 ) -> tuple[str, ...]:
-    """The policies under which the recorded outputs are legal: one if one will do, else two. Empty: none does."""
+    """Return the policies under which the recorded outputs are legal: one policy if possible, else a pair, else an
+    empty tuple."""
     before = _deviation(verdict)
     helping = []
     for name in candidates:
@@ -105,7 +108,8 @@ def explained_by(
 def agrees_with(
     policies: Sequence[str], verdict: Verdict, execution: Execution, reference: Reference, trait: TargetTraits
 ) -> Verdict:
-    """The verdict under these policies. A pass is one only if the sample that failed was really judged."""
+    """Judge the recorded outputs under these policies and return the verdict. A pass is returned only if most elements
+    of the sample that failed were judged; otherwise the given verdict is returned."""
     if not is_of_precision(verdict, trait):
         return verdict
     failed = verdict.evidence.sample or 0
@@ -126,8 +130,8 @@ def agrees_with(
 
 
 def _has_doubles(verdict: Verdict, outputs: Arrays, sample: ReferenceSample) -> bool:
-    """Does the output that failed have all the digits of float64, but for numbers that float32 cannot hold? Then it was
-    not computed in float32: something else loses those numbers."""
+    """True if the failed output has float64 accuracy wherever float32 can hold the number. Such an output was not
+    computed in float32, so that policy does not explain the failure."""
     got, right = outputs.get(verdict.evidence.output), (sample.exact or {}).get(verdict.evidence.output)
     if got is None or right is None or got.dtype != np.float64 or right.shape != got.shape:
         return False
@@ -139,7 +143,7 @@ def _has_doubles(verdict: Verdict, outputs: Arrays, sample: ReferenceSample) -> 
 
 
 def is_of_precision(verdict: Verdict, trait: TargetTraits) -> bool:
-    """Could another arithmetic explain it? Under a plain tolerance there is none."""
+    """True if another arithmetic could explain the verdict: a failure of precision, not judged by a plain tolerance."""
     return verdict.judgement is Judgement.FAIL and verdict.kind in OF_PRECISION and trait.tolerance is None
 
 

@@ -1,8 +1,8 @@
-"""The task that computes what a program means: its own result, the float64 result, and how far rounding moves it.
+"""The worker task that computes a reference: the program's own result, the float64 result, and their rounding noise.
 
-Runs in a worker of the program's framework. For each input sample it writes `native` (the program's own
-dtypes) and `exact` (float64). What rounding may do to the result is asked of the shadow, later and only if needed. For
-frameworks without a shadow there is `spread` instead: how far the result moves when each input moves by one rounding.
+Runs in a worker of the program's framework. For each input sample it writes `native` (the program's own dtypes) and
+`exact` (float64). The rounding noise is asked of the shadow, later and only if needed. For frameworks without a shadow
+`spread` is written instead: how far the result moves when each input moves by one rounding.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from driftline.oracle.shadow.player import Shadow
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
-# By witness: the framework itself, or another one that can play its programs.
+# Keyed by witness: the framework itself, or another one that can run its programs.
 REFERENCES = {
     "torch": "driftline.oracle.references.torch_reference:TorchReference",
     "onnx": "driftline.oracle.references.onnx_reference:OnnxEvaluatorReference",
@@ -40,43 +40,46 @@ REFERENCES = {
 }
 PERTURBED_RUNS = 4
 STORED_RUNS = 6
-# Inputs beyond this share of the root of the largest number make products whose sums overflow in one order or another.
-TRIED_ALONE = 4  # elements that overflowed
+# Inputs beyond TAME times the root of the largest number have products whose sums may overflow, depending on the order.
+TRIED_ALONE = 4  # overflowed elements that are tested
 TAME = 2.0**-10
-WIDE_RANGE = 1e30  # types with less range are added up in wider ones
+WIDE_RANGE = 1e30  # types with less range are summed in wider ones
 
 Run = Callable[[Arrays], Arrays]
 
 
 @dataclass(frozen=True)
 class ReferenceRequest:
-    """What does the program mean to this witness? `exact`: in float64 too."""
+    """A request for the reference results of a program, computed by the framework named `witness`. With `exact`, the
+    float64 results are computed too."""
 
     case: CaseFiles
     witness: str
     exact: bool = True
-    storages: tuple[str, ...] = ()  # ways to keep values in fewer bits (`oracle/storage.py`) that are asked about
+    storages: tuple[str, ...] = ()  # formats with fewer bits (`oracle/storage.py`) to measure
 
 
 @dataclass(frozen=True)
 class SampleFiles:
-    """What is known of the result on one sample, in files; or what the program raises."""
+    """The reference results for one sample, as files, or the error that the program raises."""
 
     native: Path | None = None
     exact: Path | None = None
     spread: Path | None = None
     note: str = ""
-    seconds: float = 0.0  # of processor time that the native run took, which a busy machine does not change
-    shadow: bool = False  # can be asked how far rounding may move it
+    seconds: float = 0.0  # processor time of the native run, which does not depend on other load
+    shadow: bool = False  # a shadow can be asked for the rounding noise
     draws: bool = False  # an operation of the program drew random numbers
     failure: Failure | None = None
-    refusal: Failure | None = None  # what the framework raises though there is a result, as a target may too
-    stored: Mapping[str, Path] = field(default_factory=dict)  # by storage, how far it moves the result
+    refusal: Failure | None = None  # the framework's own error although the correct result is known
+    stored: Mapping[str, Path] = field(default_factory=dict)  # storage format -> how far it moves the result
     around: tuple[str, ...] = ()  # operators whose own kernels are the reference
 
 
 @dataclass(frozen=True)
 class ReferenceAnswer:
+    """The answer to a `ReferenceRequest`: the results for each sample, or the problem that prevented them."""
+
     samples: tuple[SampleFiles, ...] = ()
     random: bool = False  # the program draws random numbers, or its result depends on the seed
     problem: str = ""  # why there is no reference
@@ -87,6 +90,7 @@ COMPUTE = Task("driftline.oracle.reference:compute", ReferenceRequest, Reference
 
 @COMPUTE.serve
 def compute(request: ReferenceRequest, context: Context) -> ReferenceAnswer:
+    """Compute the reference for all samples of a case."""
     case, witness = request.case, request.witness
     load_plugins(case.plugins)
     samples = case.samples()
@@ -103,7 +107,7 @@ def compute(request: ReferenceRequest, context: Context) -> ReferenceAnswer:
         return ReferenceAnswer(problem=f"loaded a second time, the program raises {told}" if own_code else told)
     try:
         return _answers(program, reference, samples, request)
-    except DriftlineError as error:  # results that are no numbers
+    except DriftlineError as error:  # outputs that are not numeric
         return ReferenceAnswer(problem=str(error))
 
 
@@ -123,12 +127,14 @@ def _answers(
         except Exception as error:
             told = f"{type(error).__name__}: {first_line(str(error), 200)}"
             return ReferenceAnswer(problem=f"called a second time, the program raises {told}")
-        answers[0] = replace(answers[0], seconds=min(answers[0].seconds, warm))  # the first call has much to prepare
+        # the first call includes one-time preparations
+        answers[0] = replace(answers[0], seconds=min(answers[0].seconds, warm))
     return ReferenceAnswer(tuple(answers), random)
 
 
 def _shadowed(found: SampleFiles, program: OpenedProgram, witness: str, arrays: Arrays, path: Path) -> SampleFiles:
-    """The float64 result of the program's shadow; its noise is asked for later, where it is needed."""
+    """Return `found` with the float64 result of the program's shadow. The rounding noise is computed later, if
+    needed."""
     shadow: Shadow | None = None
     try:
         shadow = import_string(FRONT_ENDS[witness])(program, arrays, IEEE)
@@ -165,7 +171,7 @@ def _sample(
 
 
 def _native(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -> SampleFiles:
-    """The program's own result, or what it raises."""
+    """Run the program in its own dtypes and return the file of its result, or the error that it raises."""
     began = time.process_time()
     try:
         native = reference.native(arrays)
@@ -179,7 +185,8 @@ def _native(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -
 
 
 def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> tuple[Arrays | None, Arrays, str]:
-    """For frameworks without a shadow: the float64 result if there is one, the spread, and a note if there is none."""
+    """Return the float64 result (or `None`), its spread under perturbed inputs, and a note if there is no float64
+    result. For frameworks without a shadow."""
     try:
         lifted = {name: _lift(array) for name, array in arrays.items()}
         plain = cast(ExactRun, reference)
@@ -194,7 +201,8 @@ def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> t
 
 
 def measure_storage(reference: ReferenceRun, arrays: Arrays, storage: str) -> Arrays | None:
-    """How far the float64 result moves when values are kept in fewer bits; `None` where that cannot be found out."""
+    """Return how far the float64 result moves when values are kept in fewer bits, or `None` if that cannot be
+    computed."""
     if not isinstance(reference, StoredRun):
         return None
     lifted = {name: _lift(array) for name, array in arrays.items()}
@@ -211,7 +219,7 @@ def measure_storage(reference: ReferenceRun, arrays: Arrays, storage: str) -> Ar
 
 
 def _distance(one: Array, other: Array) -> Array:
-    """Elementwise; infinite where there is none, as between sizes that follow from values (`tf.boolean_mask`)."""
+    """Return the elementwise distance; infinite where it is undefined, as between sizes that depend on values."""
     if one.shape != other.shape:
         return np.full(other.shape, np.inf)
     with np.errstate(all="ignore"):
@@ -231,7 +239,7 @@ def _lift(array: Array) -> Array:
 
 
 def _spread(run: Run, arrays: Arrays, originals: Arrays, center: Arrays) -> Arrays:
-    """The largest movement of each output element over a few runs with inputs moved by one rounding error."""
+    """Return the largest movement of each output element over a few runs with inputs moved by one rounding error."""
     spread = {
         n: np.zeros(value.shape) for n, value in center.items() if is_float(value.dtype.name) or value.dtype.kind == "c"
     }
@@ -240,7 +248,7 @@ def _spread(run: Run, arrays: Arrays, originals: Arrays, center: Arrays) -> Arra
         moved = {name: _perturb(array, originals[name], rng) for name, array in arrays.items()}
         try:
             outputs = run(moved)
-        except Exception:  # a neighbour outside the program's domain tells nothing about rounding
+        except Exception:  # inputs outside the program's domain say nothing about rounding
             continue
         for name, widest in spread.items():
             other = outputs.get(name)
@@ -253,9 +261,11 @@ def _spread(run: Run, arrays: Arrays, originals: Arrays, center: Arrays) -> Arra
 
 
 def _mark_overflows(spread: Arrays, run: Run, arrays: Arrays, originals: Arrays, native: Arrays) -> None:
-    """Make the spread NaN where the result is a number as soon as the largest inputs are smaller. There it overflowed
-    on the way, and the order of the terms decides whether that ends in an infinity or, where two of them meet, in
-    NaN. An element that overflows by its own numbers alone has no such order."""
+    """Set the spread to NaN where the result is not finite but becomes finite with smaller inputs.
+
+    There a partial result overflowed, and the order of the terms decides whether the result is an infinity or NaN.
+    Outputs that are computed elementwise are left alone, since they have no such order.
+    """
     if all(bool(np.isfinite(native[name]).all()) for name in spread if name in native):
         return
     tamed = {name: _tamed(array, originals[name]) for name, array in arrays.items()}
@@ -263,7 +273,7 @@ def _mark_overflows(spread: Arrays, run: Run, arrays: Arrays, originals: Arrays,
         return
     try:
         outputs = run(tamed)
-    except Exception:  # as for other neighbours
+    except Exception:  # as in `_spread`
         return
     for name, widest in spread.items():
         mine, other = native.get(name), outputs.get(name)
@@ -275,8 +285,8 @@ def _mark_overflows(spread: Arrays, run: Run, arrays: Arrays, originals: Arrays,
 
 
 def _overflows_by_itself(run: Run, arrays: Arrays, tamed: Arrays, name: str, mine: Array, places: Array) -> bool:
-    """Is every element of the output made of one element of each input? Some are computed with all other numbers tamed:
-    a sum would be a number then."""
+    """True if each element of the output depends on one element of each input only. This is tested on a few elements,
+    with all other inputs made smaller: a sum would then be finite."""
     if any(array.size != 1 and array.shape != mine.shape for array in arrays.values()):
         return False
     for place in np.argwhere(places)[:TRIED_ALONE]:
@@ -285,7 +295,7 @@ def _overflows_by_itself(run: Run, arrays: Arrays, tamed: Arrays, name: str, min
         alone = {n: np.where(own, array, tamed[n]) if array.size != 1 else array for n, array in arrays.items()}
         try:
             found = run(alone)[name][tuple(place)]
-        except Exception:  # as for other neighbours
+        except Exception:  # as in `_spread`
             return False
         with np.errstate(all="ignore"):
             if np.isfinite(np.asarray(found).astype(mine.dtype)):
@@ -294,7 +304,7 @@ def _overflows_by_itself(run: Run, arrays: Arrays, tamed: Arrays, name: str, min
 
 
 def _tamed(array: Array, original: Array) -> Array:
-    """The array with its largest finite numbers made smaller; itself, if it has none."""
+    """Return the array with its largest finite numbers reduced, or the array itself if it has no large numbers."""
     if not is_float(original.dtype.name):
         return array
     import ml_dtypes
@@ -314,15 +324,15 @@ def _perturb(array: Array, original: Array, rng: np.random.Generator) -> Array:
 
     unit = float(ml_dtypes.finfo(original.dtype).eps) / 2
     if array.dtype == original.dtype:
-        unit *= 2  # no room below the grid: move to the neighbouring number
+        unit *= 2  # half a unit would be rounded away: move to the neighbouring number
     signs = rng.choice(np.array([-1.0, 1.0]), size=array.shape)
     with np.errstate(all="ignore"):
         return (array.astype(np.float64) * (1 + unit * signs)).astype(array.dtype)
 
 
 def _is_random(program: OpenedProgram, reference: ReferenceRun, arrays: Arrays, folder: Path) -> tuple[bool, float]:
-    """True if the result depends on the seed: then only targets that share the generator can be compared. Also the
-    seconds of a further run."""
+    """Return whether the result depends on the seed, and the processor time of a second run in seconds. A random
+    program can only be compared with targets that share its generator."""
     first = load_tensors(folder / "0.native")
     program.drawn_otherwise = 1
     try:

@@ -1,12 +1,13 @@
-"""The rule: wrong, or only rounded differently?
+"""Decide whether outputs are wrong or only rounded differently.
 
-A cascade, so that the common case is cheap: equal to the last bit; within one rounding of the float64 result; within a
-few sigma by eight samples; and only what is left gets the full treatment. NaN and Inf are compared first, by place.
+The checks are ordered so that the common case is cheap: equal to the last bit; within one rounding of the float64
+result; within a few sigma by eight samples; and a full comparison for what remains. In each comparison NaN and Inf are
+checked first, element by element.
 
-Judging many programs, one may ask for two more steps before the eight samples: none at all, and a few. Neither lets
-anything pass that eight samples would not. Their limit is lower by as much as a sum of fewer squares can be too large:
-with S(k) the sum of the squared movements in the first k of the samples, an error e passes if e^2 < S(k) times
-limit(k)^2 / k. That factor is kept the same for all k, and S(k) never shrinks as k grows.
+When many programs are judged, `sparing` adds two checks before the eight samples: one without samples, one with a few.
+Neither passes anything that eight samples would not: their limit is lower by as much as a sum of fewer squares can be
+too large. With S(k) the sum of the squared movements in the first k of the samples, an error e passes if e^2 < S(k)
+times limit(k)^2 / k. That factor is the same for all k, and S(k) never shrinks as k grows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FEW_RUNS = 4
 QUICK_RUNS = 8
 QUICK_LIMIT = 4.0
 FULL_RUNS = 32
-CLOSE = 1.0 + QUICK_LIMIT * UNIFORM_RMS  # roundings of the result: more cannot pass as long as nothing else rounds
+CLOSE = 1.0 + QUICK_LIMIT * UNIFORM_RMS  # in roundings of the result: the most that passes if nothing else rounds
 
 AskShadow = Callable[[int, Arrays | None], ShadowAnswer]
 
@@ -42,9 +43,11 @@ def judge_outputs(
     thorough: bool = False,
     sparing: bool = False,
 ) -> JudgedOutputs:
-    """Judge outputs whose names, dtypes and shapes are right already. `thorough` leaves out the shortcuts for results
-    within one rounding: a drift much smaller than that shows only when many inputs are added up. `sparing` asks for a
-    few samples first, for a shadow that remembers what it played."""
+    """Judge outputs whose names, dtypes and shapes are already known to be right.
+
+    `thorough` disables the shortcuts for results within one rounding: a smaller drift is visible only when many inputs
+    are added up. `sparing` asks for a few samples first, for a shadow that caches its runs.
+    """
     if all(got[name].tobytes() == value.tobytes() for name, value in native.items()):
         return JudgedOutputs()
     if not thorough:
@@ -54,39 +57,39 @@ def judge_outputs(
             return passed
     answer = ask(QUICK_RUNS, None)
     quick = judge_all(got, native, answer, arithmetic)
-    # What few runs excuse, because the unoptimised run seems to stand as far off, may be seen in more of them; and
-    # whether what follows from a choice was only rounded is not known from few.
+    # A difference that few runs excuse by the error of the unoptimised run may be found wrong with more runs. Few runs
+    # also cannot tell whether an element that follows from a choice was only rounded.
     tossed = ROUNDING_DECIDES in quick.unspecified
     if quick.finding is None and (quick.closest.z or 0.0) < QUICK_LIMIT and not quick.excused and not tossed:
         return quick
-    # Without choices to take over, the answer is the same for all targets, and is played once for all of them.
+    # Without choices to adopt, the answer is the same for all targets and is computed once.
     return judge_all(got, native, ask(FULL_RUNS, got if answer.choosing else None), arithmetic)
 
 
 def _spared(got: Arrays, native: Arrays, exact: Arrays, ask: AskShadow, arithmetic: Arithmetic) -> JudgedOutputs | None:
-    """The result, where it passes as if only the last operation had rounded, or by a few samples. With so little noise
-    the program's own run may stand far off too, which excuses nothing here."""
+    """Return the result if the outputs pass with the rounding of the last operation alone, or by a few samples; else
+    `None`. Differences of the unoptimised run excuse nothing here."""
     if all(_within(CLOSE, got[n], v, exact.get(n), arithmetic) for n, v in native.items()):
         still = judge_all(got, native, _unmoved(exact), arithmetic, excuses=False)
         if still.finding is None and (still.closest.z or 0.0) < QUICK_LIMIT:
             return still
     answer = ask(FEW_RUNS, None)
-    if answer.runs >= QUICK_RUNS:  # a few do not do here
+    if answer.runs >= QUICK_RUNS:  # decisions need more than a few samples
         return None
     few = judge_all(got, native, answer, arithmetic, excuses=False)
     limit = QUICK_LIMIT * (answer.runs / QUICK_RUNS) ** 0.5
-    # An element that moves too much to be judged by a few samples may be judged by more.
+    # An element that is too noisy for a few samples may be judged by more.
     passes = few.finding is None and (few.closest.z or 0.0) < limit and not few.noisy
     return few if passes else None
 
 
 def _unmoved(exact: Arrays) -> ShadowAnswer:
-    """What a shadow without rounding errors would say."""
+    """Return the answer of a shadow without rounding errors."""
     return ShadowAnswer(exact, {name: value[np.newaxis] for name, value in exact.items()}, exact, exact)
 
 
 def _within(roundings: float, got: Array, native: Array, exact: Array | None, arithmetic: Arithmetic) -> bool:
-    """Is every element that close to the float64 result? What is no float must be equal."""
+    """True if every float lies within that many roundings of the float64 result, and every other value is equal."""
     if not is_float(got.dtype.name) or exact is None or exact.shape != got.shape:
         return got.tobytes() == native.tobytes()
     with np.errstate(all="ignore"):

@@ -1,8 +1,9 @@
-"""What a specification leaves open, with its source. Data, not code: front ends say where a clause applies.
+"""The clauses in which a specification leaves a result open, with their sources. The front ends decide where each
+applies.
 
-A difference that rests only on such a clause is *unspecified*: shown with its clause, never counted as a bug. Where a
-clause leaves a few results open (`onnx/readings.py`, `torch/readings.py`), any other one is a bug. Where
-a specification does speak (NaN in `torch.maximum`, the first of equal elements in `argmax`), a difference is a bug.
+A difference that rests only on such a clause is *unspecified*: it is shown with its clause and never counted as a bug.
+Where a clause allows only a few results (`onnx/readings.py`, `torch/readings.py`), any other result is a bug. Where the
+specification is definite (NaN in `torch.maximum`, the first of equal elements in `argmax`), a difference is a bug.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ COMPLEX_NONFINITE = "torch.complex-nonfinite"
 
 @dataclass(frozen=True)
 class Clause:
-    """One thing left open. `source` is where the specification says so, or is silent."""
+    """One point that a specification leaves open. `source` says where the specification states this, or is silent."""
 
     id: str
     operators: tuple[str, ...]
@@ -287,10 +288,11 @@ CLAUSES = {clause.id: clause for clause in (*_TORCH, *_ONNX, *_ANY)}
 
 @cache
 def clauses_of(framework: str, operator: str) -> tuple[Clause, ...]:
-    """The clauses about one operator of a framework."""
+    """Return the clauses about one operator of a framework."""
     own = f"{framework}."
     return tuple(clause for clause in CLAUSES.values() if clause.id.startswith(own) and operator in clause.operators)
 
 
 def has_clauses(framework: str, operator: str) -> bool:
+    """True if a clause exists for this operator."""
     return bool(clauses_of(framework, operator))

@@ -1,4 +1,5 @@
-"""How far is a result from where rounding may take it? Elementwise, and in aggregates for drift too small to see.
+"""Measure how far a result exceeds legal rounding: elementwise, and in aggregates for drifts too small to see
+elementwise.
 
 All numbers are in units of sigma, the rms movement of the float64 result under the rounding errors of a legal
 implementation, estimated from the shadow's samples.
@@ -17,29 +18,30 @@ from driftline.oracle.arithmetic import Arithmetic
 
 ELEMENT_LIMIT = 8.0  # a single element further away than this is wrong
 AGGREGATE_LIMIT = 10.0  # a weighted sum over many elements further away than this is biased
-POOLED_LIMIT = 6.0  # the same over several inputs: there the noise averages out, a bias does not
-STRAYED = 3.0  # times as far as the worst of the samples strayed, an element may lie: some errors have long tails
+POOLED_LIMIT = 6.0  # limit for sums over several inputs, where noise averages out but a bias does not
+STRAYED = 3.0  # an element may stray this many times as far as the worst sample: tails can be long
 ILL_CONDITIONED = 0.25  # where sigma is this share of the value, there is nothing to compare
-GROSS = 1000.0  # times as far as rounding takes any element of the tensor: wrong, however ill-conditioned it is
-BAND_IN_SIGMA = 4.0  # how wide the band of a few shuffled runs is, where many independent steps add up
+GROSS = 1000.0  # an error this many times the largest of the tensor's noise is always wrong
+BAND_IN_SIGMA = 4.0  # width of the band of steps in sigma, where many independent steps add up
 UNIFORM_RMS = 0.58  # rms of a rounding error in units of the largest one
-ROUNDED_REFERENCE = 2.0**0.5  # in float64 the reference is rounded as coarsely as what is held against it
+ROUNDED_REFERENCE = 2.0**0.5  # a float64 reference is rounded as coarsely as the result compared with it
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What the shadow says of one output. `low` and `high` bound what legal steps and choices may make of it."""
+    """The rounding noise of one output, from the shadow. `low` and `high` bound the results of legal steps and
+    choices."""
 
     reference: Array
     deviations: Array  # one row per sample: sample - reference; NaN where the sample is not finite
     low: Array
     high: Array
-    steps_move: bool = False  # is the spread of legal steps a movement, too?
+    steps_move: bool = False  # True if the spread of legal steps counts as movement
 
     @cached_property
     def movement(self) -> Array:
-        """The rms movement of each element, or more where a single sample strays far. A jump over a legal step is no
-        movement: it is in the band already, and must not excuse a jump to a place that is not."""
+        """The rms movement of each element, or more where a single sample strays far. Jumps within the band of legal
+        steps are not counted, because they must not excuse a jump to a value outside the band."""
         deviations = self.deviations
         stepping = self.low != self.high
         if stepping.any():
@@ -51,13 +53,14 @@ class Noise:
 
     @cached_property
     def steady(self) -> Array:
-        """Where every sample is finite."""
+        """A mask of the elements that are finite in every sample."""
         return np.asarray(np.isfinite(self.deviations).all(axis=0))
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """The worst of a tensor. `aggregate` names the direction in which a drift shows, such as `scale over axis 1`."""
+    """The largest deviation of a tensor. `aggregate` is the largest drift, and `direction` names the weighted sum that
+    shows it, such as `scale over slices of axis 1`."""
 
     element: float
     place: tuple[int, ...]
@@ -68,7 +71,7 @@ class Deviation:
     scores: Array  # of every element, in sigma
     sigmas: Array
     unjudged: Array
-    noisy: int  # those of them that are left out because they move too much
+    noisy: int  # unjudged elements that move too much
     totals: dict[str, tuple[float, float]]  # direction -> sum and variance over the whole tensor, for pooling
 
 
@@ -82,8 +85,10 @@ def measure(
     native: Array | None = None,
     worst_case: float = 0.0,
 ) -> Deviation:
-    """Hold a result against the shadow. Elements that are not finite on either side are not looked at here. With the
-    unoptimised run and the bound of the worst case at hand, gross errors are seen in elements that move too much, too.
+    """Measure the deviation of a result from the shadow's reference. Elements that are not finite are ignored.
+
+    With `native` (the unoptimised run) and `worst_case`, gross errors are also found in elements that are too noisy to
+    be judged otherwise.
     """
     unit, tiny = arithmetic.unit(dtype), arithmetic.tiny(dtype)
     with np.errstate(all="ignore"):
@@ -93,7 +98,8 @@ def measure(
         judged = np.isfinite(got) & np.isfinite(reference) & noise.steady
         quiet = sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), typical_size(reference, judged)) + 4 * tiny
         nearest = np.clip(got, noise.low, noise.high)  # within the band of legal steps nothing is wrong
-        off = np.asarray(np.minimum(np.abs(got - reference), np.abs(got - nearest)))  # of a scalar it is no array
+        # np.minimum of scalars returns no array
+        off = np.asarray(np.minimum(np.abs(got - reference), np.abs(got - nearest)))
         gross = np.asarray(judged & ~quiet)
         if native is not None and worst_case > 0 and gross.any():
             limit = GROSS * _farthest(noise, native, judged)
@@ -130,7 +136,8 @@ def measure(
 
 
 def rms_error(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic) -> float:
-    """The rms of the errors of a tensor, each in units of its own sigma; of elements that can be judged."""
+    """Return the rms of the errors of a tensor, each in units of its own sigma, over the elements that can be
+    judged."""
     with np.errstate(all="ignore"):
         sigma = _sigma(noise, arithmetic.unit(dtype), arithmetic.tiny(dtype))
         error = got - np.clip(got, noise.low, noise.high) if (noise.low != noise.high).any() else got - noise.reference
@@ -140,8 +147,8 @@ def rms_error(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic) -> f
 
 
 def _sigma(noise: Noise, unit: float, tiny: float) -> Array:
-    """The rms movement of each element. A few samples can by chance all lie close: the floor is the rounding of the
-    result itself, and a share of what is usual in the tensor."""
+    """Return the rms movement of each element, but at least the rounding of the result itself and a share of the
+    tensor's usual movement: a few samples can all lie close by chance."""
     magnitude = np.abs(noise.reference)
     movement = noise.movement
     relative = movement / np.where(magnitude > 0, magnitude, np.inf)
@@ -150,15 +157,16 @@ def _sigma(noise: Noise, unit: float, tiny: float) -> Array:
 
 
 def _farthest(noise: Noise, native: Array, steady: Array) -> float:
-    """How large any number is, and how far any run takes one, over the whole tensor."""
+    """Return the largest magnitude in the reference or the largest movement in any run, over the whole tensor."""
     moved = np.abs(noise.deviations[:, steady]).max(initial=0.0)
     own = np.abs(native - noise.reference)[steady & np.isfinite(native)].max(initial=0.0)
     return float(max(moved, own, np.abs(noise.reference[steady]).max(initial=0.0)))
 
 
 def _tails(noise: Noise, native: Array, chosen: Array) -> Array:
-    """How much larger than in all these runs an element may be in another one. A quotient by nearly nothing, or the
-    exponential of a noisy number, differs by orders of magnitude from run to run; so does this, twice as many."""
+    """Return a factor for how much further than in these runs an element may stray in another run: the square of its
+    largest over its lower-quartile magnitude. A quotient by nearly zero, or the exponential of a noisy number, varies
+    by orders of magnitude."""
     reference = noise.reference[chosen]
     own = np.where(np.isfinite(native[chosen]), native[chosen], reference)
     sizes = np.sort(np.abs(np.stack([*(reference + noise.deviations[:, chosen]), own, reference])), axis=0)
@@ -167,13 +175,14 @@ def _tails(noise: Noise, native: Array, chosen: Array) -> Array:
 
 
 def typical_size(reference: Array, judged: Array) -> float:
-    """The size of a typical element: an element that cancels to nothing may be moved by more than itself."""
+    """Return the rms of the judged elements: an element that cancels to nearly zero may move by more than its own
+    size."""
     values = reference[judged]
     return float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0
 
 
 def pooled(many: Sequence[Mapping[str, tuple[float, float]]]) -> tuple[float, str]:
-    """The most unlikely direction when the totals of several inputs are added up, in sigma."""
+    """Return the largest deviation, in sigma, when the totals of several inputs are added up, and its direction."""
     worst, name = 0.0, ""
     for direction in {key for totals in many for key in totals}:
         found = [totals[direction] for totals in many if direction in totals]
@@ -187,7 +196,8 @@ def pooled(many: Sequence[Mapping[str, tuple[float, float]]]) -> tuple[float, st
 def _aggregate(
     error: Array, reference: Array, deviations: Array, sigma: Array, judged: Array, unit: float
 ) -> tuple[float, str, dict[str, tuple[float, float]]]:
-    """The most unlikely weighted sum of errors: over everything and over each slice of each axis."""
+    """Return the most unlikely weighted sum of errors, over everything and over each slice of each axis: its size in
+    sigma, its direction, and the totals for pooling."""
     worst, name = 0.0, ""
     totals: dict[str, tuple[float, float]] = {}
     error = np.where(judged, error, 0.0)
@@ -213,8 +223,8 @@ def _aggregate(
 
 
 def _distinct(got: Array, reference: Array) -> Array:
-    """The first of all elements that are alike, in what is right and in what came out: they are one computation that
-    was done several times, on equal numbers, and the error of one rounding is no drift."""
+    """Return a mask of the first of all elements with equal reference and equal result: they repeat one computation,
+    and a rounding error that occurs several times is not a drift."""
     pairs = np.empty(got.size, np.complex128)
     pairs.real, pairs.imag = reference.ravel(), got.ravel()
     first = np.zeros(got.size, bool)

@@ -1,7 +1,7 @@
-"""Values kept in fewer bits than the program says: what a quantised conversion does to each tensor on its way.
+"""Values kept in fewer bits than in the program: imitates what a quantised conversion does to each tensor.
 
-Every tensor is put on a grid of eight bits over its own range, or every constant into float16. Where the zero of a grid
-lies is drawn anew for each run: conversions choose it in different ways, and equal numbers are off by the same amount.
+Every tensor is rounded to a grid of eight bits over its own range, or constants are rounded to float16. The zero of the
+grid is drawn anew for each run, because conversions choose it in different ways.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import BYTE_VALUES, HALF_WEIGHTS
 
 LEVELS = 255
-OFF_BY = 2.0  # quanta: half of one by rounding to the grid, and half of one by the kernel, to either side
-# Operators whose results have a grid of their own, however small they are: its range.
+OFF_BY = 2.0  # in quanta: up to half by rounding to the grid and half by the kernel, to either side
+# Operators whose results use a grid of a fixed range, however small they are.
 _FIXED_RANGES = {"Softmax": 1.0, "Sigmoid": 1.0, "Tanh": 2.0, "LogSoftmax": 16.0}
 
 
 def kept(value: Array, storage: str, rng: np.random.Generator, *, operator: str = "", constant: bool = False) -> Array:
-    """A tensor of doubles, as it is read back."""
+    """Return a float64 tensor as it is read back after being stored in fewer bits."""
     if storage == HALF_WEIGHTS:
         return value.astype(np.float16).astype(np.float64) if constant and rng.random() < 0.5 else value
     assert storage == BYTE_VALUES

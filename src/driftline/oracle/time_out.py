@@ -1,8 +1,8 @@
-"""Judges a target that did not end within its time limit: slow, or hanging?
+"""Judge a target that exceeded its time limit: is it slow, or does it hang?
 
-Being slow is no failure. A run is called hanging only where the limit leaves no other explanation: it is at least half
-a minute, and the unoptimised run of the same program takes a thousandth of it. Compilers may take long for programs
-that run in no time; that is for `driftline perf` to measure.
+Being slow is no failure. A run counts as hanging only if it has no other explanation: it waited for at least `PATIENCE`
+seconds, and the unoptimised run of the same program takes at most a thousandth of that. Compilation may take long for
+programs that run quickly; `driftline perf` measures that.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from driftline.core.sentences import doing, ended
 from driftline.core.verdict import Judgement, Kind, Verdict
 
 HANGS = 1000.0  # times as long as the unoptimised run
-PATIENCE = 30.0  # seconds that a run is given before it is called hanging, whatever the time limit of the user
-SHORTEST = 0.001  # seconds: below this, the time of a run is that of starting it
+PATIENCE = 30.0  # seconds before a run counts as hanging, whatever the user's time limit
+SHORTEST = 0.001  # seconds: a shorter run mostly measures its start
 
 
 def needs_patience(verdict: Verdict, execution: Execution) -> bool:
-    """True for a run that seems to hang after a time limit too short to say so: the same with more time decides."""
+    """True for a run that seems to hang, but after less than `PATIENCE` seconds; it must run again with more time."""
     return verdict.kind is Kind.TIMEOUT and execution.durations.get("total", 0.0) < PATIENCE
 
 
 def slow(execution: Execution, limit: float) -> Verdict:
-    """The verdict on a run that did not end within `limit` seconds, and did with more time."""
+    """Return the verdict on a run that exceeded `limit` seconds, but ended when it was given more time."""
     needed = execution.durations.get("total", 0.0)
     told = f"did not end within {limit:.3g} s, and took {needed:.3g} s when it was given more; raise --timeout"
     return Verdict(Judgement.INCONCLUSIVE, told)
 
 
 def patient(options: CheckOptions) -> CheckOptions:
-    """The options with the time that a run is given before it is called hanging."""
+    """Return the options with the time that a run is given before it counts as hanging."""
     return replace(options, timeout=PATIENCE)
 
 
 def judge_time_out(execution: Execution, unoptimised: float) -> Verdict:
-    """The verdict on a time-out. `unoptimised`: seconds that the program's own run takes; 0 where that is not known."""
+    """Return the verdict on a time-out. `unoptimised`: seconds that the program's own run takes; 0 if unknown."""
     waited, stage = execution.durations.get("total", 0.0), str(execution.stage)
     beside = f"; the unoptimised run takes {max(unoptimised, SHORTEST):.2g} s" if unoptimised else ""
     if execution.stage is Stage.RUN and unoptimised and waited >= HANGS * max(unoptimised, SHORTEST):

@@ -1,4 +1,4 @@
-"""A script judged on several targets."""
+"""Judge a script on several targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from driftline.store import Bug
 
 @dataclass(frozen=True)
 class ScriptCheck:
-    """What `driftline.check_script` found: a result for each target, the bugs of those that fail, and their store."""
+    """The result of `driftline.check_script`: a result for each target, the bugs of those that fail, and their
+    store."""
 
     script: UserScript
     results: tuple[ScriptResult, ...]
@@ -35,7 +36,7 @@ class ScriptCheck:
 
     @property
     def failed(self) -> bool:
-        """True if the script does something else than eager on any target."""
+        """True if the script behaves differently from eager on any target."""
         return any(one.judgement is Judgement.FAIL for one in self.results)
 
     @property
@@ -57,7 +58,7 @@ class ScriptCheck:
 
 
 class ScriptTrials:
-    """Judges one script on several targets. It runs without the compiler once for each release of torch."""
+    """Judges one script on several targets. The eager runs are made once for each release of torch."""
 
     def __init__(
         self, script: UserScript, pool: Pool, options: ScriptOptions, announce: Announce = lambda text: None
@@ -66,10 +67,13 @@ class ScriptTrials:
         self._pool = pool
         self._options = options
         self._announce = announce
-        self._eagerly: dict[str | None, EagerRuns] = {}  # by release
+        self._eagerly: dict[str | None, EagerRuns] = {}  # by release of torch
 
     def judge(self, target: Target) -> ScriptResult:
-        """Raises `DriftlineError` for a target that scripts do not run on, and for a script that cannot be judged."""
+        """Judge the script on one target and return the result.
+
+        Raises `DriftlineError` for a target that scripts do not run on, and for a script that cannot be judged.
+        """
         require_script_target(target)
         if target.version not in self._eagerly:
             self._eagerly[target.version] = play_eagerly(

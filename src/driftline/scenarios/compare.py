@@ -1,4 +1,5 @@
-"""Compares two recordings of a script, fact by fact. What rounding may move is only listed: the oracle judges it."""
+"""Compare two recordings of a script, fact by fact. Values that rounding may move are only listed; the oracle judges
+them."""
 
 from __future__ import annotations
 
@@ -13,29 +14,29 @@ from driftline.core.tensors import Array, is_float
 from driftline.scenarios.difference import SHARING, Change, Difference, elements, moment
 from driftline.scenarios.recording import END, Fact, Raised, ScriptEvent, ScriptRecording, TensorSeen
 
-FEW_ROUNDINGS = 2.0  # numbers this close are not asked about
-OF_MOVEMENT = 1.0  # times the movement in the run with rounding noise: likewise
-SAME_NUMBER = 1e-4  # relative, of Python's floats, which come from tensors of any precision
+FEW_ROUNDINGS = 2.0  # differences up to this many roundings are not judged
+OF_MOVEMENT = 1.0  # nor up to this factor times the movement in the run with rounding noise
+SAME_NUMBER = 1e-4  # relative tolerance for Python floats, which may come from tensors of any precision
 MOST_NUMBER_MOVEMENT = 8.0
 
 
 @dataclass(frozen=True)
 class Stable:
-    """What eager itself promises at one event: paths whose facts are the same in all eager runs."""
+    """The facts of one event that are the same in all eager runs, and can therefore be compared."""
 
     eager: ScriptEvent
     again: ScriptEvent
-    rounded: ScriptEvent | None  # none where that run went another way
+    rounded: ScriptEvent | None  # `None` if that run took another path
 
     def holds(self, path: str) -> bool:
-        """True if fresh memory, time and rounding do not change this fact, but for the numbers in it."""
+        """True if fresh memory, time and rounding do not change this fact, except for the numbers in it."""
         if self.varies(path):
             return False
         fact = self.eager.facts.get(path)
         return self.rounded is None or _skeleton(fact) == _skeleton(self.rounded.facts.get(path))
 
     def varies(self, path: str) -> bool:
-        """True if fresh memory or time change this fact."""
+        """True if the fact differs between the two eager runs, which differ in fresh memory and time."""
         return _without_place(self.eager.facts.get(path)) != _without_place(self.again.facts.get(path))
 
     @property
@@ -46,12 +47,12 @@ class Stable:
 
     @property
     def shares(self) -> frozenset[tuple[str, str]]:
-        """The pairs that do not overlap in all eager runs alike."""
+        """The pairs of overlapping tensors that differ between the eager runs."""
         return frozenset(self.eager.shared) ^ frozenset(self.again.shared)
 
 
 def _skeleton(fact: Fact | None) -> object:
-    """A fact without what rounding moves."""
+    """Return a fact without the parts that rounding changes."""
     if fact is None:
         return None
     if fact.tensor is not None and _rounds(fact.tensor):
@@ -65,8 +66,8 @@ def _rounds(tensor: TensorSeen) -> bool:
 
 @dataclass(frozen=True)
 class ComparedEvent:
-    """The differences of one event. `values` are paths of tensors whose numbers differ by more than a few roundings,
-    `same_bits` says that nothing differs at all, not even by rounding."""
+    """The differences of one event. `values` are the paths of tensors whose numbers differ by more than a few
+    roundings; `same_bits` is true if nothing differs at all."""
 
     found: tuple[Difference, ...] = ()
     values: tuple[str, ...] = ()
@@ -74,11 +75,12 @@ class ComparedEvent:
 
     @property
     def agrees(self) -> bool:
+        """True if no difference was found and no value needs to be judged."""
         return not self.found and not self.values
 
 
 class RunComparison:
-    """Two recordings, and what the eager runs promise."""
+    """The eager recordings and the compiled one, compared event by event."""
 
     def __init__(
         self, eager: ScriptRecording, again: ScriptRecording, rounded: ScriptRecording, compiled: ScriptRecording
@@ -86,7 +88,8 @@ class RunComparison:
         self.eager, self.again, self.rounded, self.compiled = eager, again, rounded, compiled
 
     def stable(self, number: int) -> Stable | None:
-        """What eager promises at an event; `None` where the eager runs themselves go different ways."""
+        """Return the facts that eager runs agree on at an event, or `None` if the eager runs themselves took different
+        paths."""
         one, other = self.eager.events[number], _at(self.again, number)
         if other is None or (one.kind, one.name) != (other.kind, other.name):
             return None
@@ -102,8 +105,8 @@ class RunComparison:
 
 
 def _noise_failed(one: ScriptEvent, rounded: ScriptEvent) -> bool:
-    """True if the run with rounding noise ends in an exception of torch, which does not take the noise everywhere. An
-    exception that the script itself raises may depend on rounding."""
+    """True if only the run with rounding noise ends in an exception of torch, parts of which do not support the noise.
+    An exception raised by the script itself may depend on rounding, so it does not count."""
     return rounded.raised is not None and one.raised is None and not rounded.raised.by_script
 
 
@@ -115,8 +118,10 @@ def compare_event(
     stable: Stable,
     rounded: ScriptRecording,
 ) -> ComparedEvent:
-    """`one` is an event of the recording `wanted`, as it should be; `got` one of `given`. The same event from the
-    compiled run's own state may stand in place of the eager one."""
+    """Compare `one`, an event of the recording `wanted` and the expected one, with `got`, an event of `given`.
+
+    `one` may also come from an eager continuation of the compiled run, in place of the eager run.
+    """
     at = _Moment(one, moment(one, wanted.events[: _place(wanted, one)] if len(wanted.events) > 1 else ()))
     if (one.kind, one.name) != (got.kind, got.name):
         return ComparedEvent((at.differs(Change.EVENTS, "", _titled(one), _titled(got)),), same_bits=False)
@@ -172,19 +177,20 @@ class _Moment:
 
 
 def _raised(at: _Moment, expected: Raised | None, got: Raised | None) -> tuple[Difference, ...]:
-    """An exception that only one side raises, or another one where the script itself raises."""
+    """Return the difference in exceptions: raised on one side only, or of another class where the script itself
+    raises."""
     if expected is None:
         return (at.raises(Change.ERROR, None, got),)
     if got is None:
         return (at.raises(Change.MISSING_ERROR, expected, None),)
     caught_alike = expected.name in got.bases or got.by_compiler
-    if caught_alike or not expected.by_script:  # the exceptions of operators are no promise
+    if caught_alike or not expected.by_script:  # exception classes of operators are not promised
         return ()
     return (at.raises(Change.OTHER_ERROR, expected, got),)
 
 
 def _without_place(fact: Fact | None) -> Fact | None:
-    """A fact without the place of its bytes, which differs from run to run."""
+    """Return a fact without the position of its bytes in the file, which differs between runs."""
     if fact is None or fact.tensor is None:
         return fact
     return replace(fact, tensor=replace(fact.tensor, at=min(fact.tensor.at, 0)))
@@ -201,7 +207,7 @@ def _of_numbers(expected: Fact | None, got: Fact | None) -> bool:
 
 
 def _is_zero_gradient(recording: ScriptRecording, path: str, got: Fact | None) -> bool:
-    """True for a gradient that says nothing. That of the branch that was not taken may be none as well as zeros."""
+    """True for a gradient of zeros. The gradient of a branch that was not taken may be zeros or `None`."""
     tensor = got.tensor if got and path.endswith(".grad") else None
     return tensor is not None and tensor.readable and not recording.content(tensor).any()
 
@@ -277,14 +283,14 @@ def _short(fact: Fact | None) -> str:
 
 
 def _number(at: _Moment, path: str, expected: Fact | None, got: Fact | None) -> list[Difference]:
-    """A float of Python; tensors are left to the oracle."""
+    """Return the difference of two Python floats. Tensors return no difference here, because the oracle judges them."""
     if expected is None or got is None or expected.tensor:
         return []
     return [at.differs(Change.VALUE, path, expected.number, got.number)]
 
 
 def _sharing(at: _Moment, one: ScriptEvent, got: ScriptEvent, stable: Stable) -> list[Difference]:
-    """Pairs that overlap on one side only, where both sides have both tensors."""
+    """Return the pairs of tensors that overlap in memory on one side only, among tensors that exist on both sides."""
     skipped = stable.shares
     known = one.facts.keys() & got.facts.keys()
     found = []
@@ -307,7 +313,8 @@ def _far(
     rounded: ScriptRecording,
     moved: Fact | None,
 ) -> bool:
-    """True if numbers differ by more than a few roundings, and more than they move in the run with rounding noise."""
+    """True if the numbers differ by more than a few roundings and by more than they move in the run with rounding
+    noise."""
     assert expected and got
     if expected.tensor is None or got.tensor is None:
         return _far_numbers(float(expected.number), float(got.number), moved)
@@ -330,7 +337,8 @@ def _far_numbers(one: float, other: float, moved: Fact | None) -> bool:
 
 
 def far_apart(one: Array, other: Array, noisy: Array | None) -> bool:
-    """True if any number differs by more than a few roundings and more than all of them move by rounding noise."""
+    """True if any number differs by more than a few roundings plus the largest movement in the run with rounding
+    noise."""
     import ml_dtypes
 
     parts = one.dtype.kind == "c"
@@ -351,7 +359,8 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+|grad_fn=<\w+>")
 
 
 def printed_difference(eager: str, again: str, compiled: str) -> tuple[str, str] | None:
-    """The first line whose words differ, as (eager's, compiled's). Numbers are no words: rounding moves them."""
+    """Return the first printed line whose words differ, as (eager, compiled), or `None`. Numbers are ignored, because
+    rounding may change them."""
     if eager != again:
         return None
     one, other = (_lines(text) for text in (eager, compiled))

@@ -1,4 +1,4 @@
-"""A difference between the eager and the compiled run of a script, and the sentence about it."""
+"""A difference between the eager and the compiled run of a script, and the sentence that describes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driftline.scenarios.recording import BACKWARD, END, GRAD, MAKE, Raised, Scr
 
 
 class Change(StrEnum):
-    """What sort of difference: the first part of its id."""
+    """The kind of a difference: the first part of its id."""
 
     VALUE = "wrong-value"
     DTYPE = "wrong-dtype"
@@ -36,13 +36,13 @@ class Change(StrEnum):
     RANDOM = "random-state"
     MODE = "mode"  # grad mode, autocast, default dtype
     PRINTED = "printed"
-    EVENTS = "other-calls"  # the script goes another way
+    EVENTS = "other-calls"  # the script takes another path
     CRASH = "crash"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not as under eager. `expected` and `got` are as short texts, for people."""
+    """One difference from the eager run. `expected` and `got` are short texts for people."""
 
     change: Change
     event: int
@@ -57,13 +57,13 @@ class Difference:
 
     @property
     def id(self) -> str:
-        """The same for the same difference in every run, whatever the sentences are."""
+        """The identity of the difference, which is equal in every run and does not depend on the sentences."""
         text = json.dumps([self.change, self.kind, self.event, self.path])
         return f"{self.change}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     @property
     def sentence(self) -> str:
-        """What differs, as the user would say it."""
+        """A sentence for the user about the difference."""
         return f"{self.when}, {_told(self)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _pair(path: str) -> str:
 
 
 def spoken(path: str) -> str:
-    """A path in a sentence: `output[1]` is `output 1`, an attribute is quoted as code."""
+    """Return a path as it is written in a sentence: `output[1]` becomes `output 1`, an attribute is quoted as code."""
     if path.startswith("output["):
         place, _, rest = path.removeprefix("output[").partition("]")
         return f"output {place}{rest}"
@@ -156,7 +156,7 @@ def spoken(path: str) -> str:
 
 
 def elements(size: int) -> str:
-    """The size of a container in words."""
+    """Return the size of a container in words."""
     return plural(size, "element")
 
 
@@ -164,7 +164,7 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 
 
 def moment(event: ScriptEvent, before: tuple[ScriptEvent, ...]) -> str:
-    """The event in words, by its place among those of its kind."""
+    """Return the event in words, such as `after the second call of step`; `before` are the earlier events."""
     if event.kind == END:
         return "at the end of the script"
     place = sum((one.kind, one.name) == (event.kind, event.name) for one in before)

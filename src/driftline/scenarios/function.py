@@ -1,4 +1,4 @@
-"""A function that takes `compile`: a scenario of several steps, written by hand in a Python file.
+"""Scenario functions: functions that take `compile`, written by hand, with several steps.
 
     def scenario(compile):
         model = Counter()
@@ -7,7 +7,7 @@
         model.scale = 2.0
         step(torch.ones(3))
 
-Such a function is judged as the script that consists of its file and the call `scenario(torch.compile)`.
+Such a function is judged as a script that consists of its file and the call `scenario(torch.compile)`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PARAMETER = "compile"
 
 
 def names_a_scenario(program: str) -> bool:
-    """True for `FILE.py:NAME` where the file has a function of that name whose only parameter is `compile`."""
+    """True for `FILE.py:NAME` if the file has a function of that name whose only parameter is `compile`."""
     file, name = _parted(program)
     if not name or not Path(file).is_file():
         return False
@@ -35,7 +35,7 @@ def names_a_scenario(program: str) -> bool:
 
 
 def read_program(program: str) -> UserScript:
-    """Read a script, or the script that a function which takes `compile` stands for (`FILE.py:NAME`)."""
+    """Read a script, or convert a function that takes `compile` (`FILE.py:NAME`) to a script."""
     file, name = _parted(program)
     if not name:
         return read_script(Path(program))
@@ -50,7 +50,7 @@ def read_program(program: str) -> UserScript:
 
 
 def _parted(program: str) -> tuple[str, str]:
-    """The file and the name of `FILE.py:NAME`; no name where there is none."""
+    """Split `FILE.py:NAME` into file and name. The name is empty if there is none."""
     file, _, name = program.rpartition(".py:")
     return (f"{file}.py", name) if file else (program, "")
 
@@ -68,7 +68,7 @@ def _takes_compile(function: ast.FunctionDef | None) -> bool:
 
 
 def _without_main(text: str) -> str:
-    """The text with empty lines in place of `if __name__ == "__main__":` blocks, which would run in the script."""
+    """Return the text with `if __name__ == "__main__":` blocks blanked, because they would run in the script."""
     lines = text.splitlines()
     for node in ast.parse(text).body:
         if isinstance(node, ast.If) and any(

@@ -1,5 +1,5 @@
-"""What a script finds in place of a terminal: no standard input, no arguments, no other processes, output that is kept.
-In a worker, for the rest of its life."""
+"""The restricted environment of a recorded script: no standard input, no arguments, no other processes, and captured
+output. Set up in a worker, for the rest of its life."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TORCH = str(Path(torch.__file__).parent)
 
 
 class ProcessRefused(PermissionError):
-    """A script wants to start a process."""
+    """Raised when a recorded script tries to start a process."""
 
 
 class Guards:
-    """Refuses what a recorded script cannot have, and keeps what it prints. `trouble` is the first refusal."""
+    """Refuses what a recorded script must not use, and captures its output. `trouble` is the first refusal."""
 
     def __init__(self, script: Path) -> None:
         self.trouble: Trouble | None = None
@@ -32,17 +32,17 @@ class Guards:
         self._printed = io.BytesIO()
         sys.stdin = _NoInput(self)
         sys.argv = _OnlyItsName([str(script)], self)
-        # Made of C alone: Dynamo would try to compile a stream that is written in Python.
+        # Implemented in C only: Dynamo would try to compile a stream that is written in Python.
         sys.stdout = io.TextIOWrapper(self._printed, encoding="utf-8", errors="backslashreplace", write_through=True)
         sys.addaudithook(self._audit)
 
     def note(self, trouble: Trouble, detail: str = "") -> None:
-        """Remember why the script cannot be recorded."""
+        """Record why the script cannot be judged; only the first reason is kept."""
         if self.trouble is None:
             self.trouble, self.detail = trouble, detail
 
     def printed(self) -> tuple[str, int]:
-        """The beginning of what was printed, and the number of bytes of all of it."""
+        """Return the beginning of the printed text, and the size of all of it in bytes."""
         data = self._printed.getvalue()
         return data[:MOST_PRINTED].decode(errors="replace"), len(data)
 
@@ -54,7 +54,7 @@ class Guards:
 
 
 def _is_by_torch() -> bool:
-    """True if torch is among the callers: it runs a C++ compiler."""
+    """True if torch is among the callers: it may start a C++ compiler."""
     frame = sys._getframe(2)
     while frame is not None:
         if frame.f_code.co_filename.startswith(_TORCH):
@@ -85,7 +85,7 @@ class _NoInput(io.TextIOBase):
 
 
 class _OnlyItsName(list):  # type: ignore[type-arg]
-    """The arguments of a script: its name, and none beyond. A look for more is noted."""
+    """The arguments of a script: its name alone. Access to further arguments is recorded."""
 
     def __init__(self, words: list[str], guards: Guards) -> None:
         super().__init__(words)
@@ -98,7 +98,7 @@ class _OnlyItsName(list):  # type: ignore[type-arg]
 
 
 def fill_fresh_memory(byte: int) -> None:
-    """Make fresh memory hold this byte: a script must not depend on what lies there."""
+    """Fill newly allocated memory with this byte, since a script must not depend on its contents."""
     import ctypes
 
     perturb = -6  # M_PERTURB of mallopt

@@ -1,4 +1,4 @@
-"""Which bug a failing script shows, and its title: made from the first difference, never from a sentence."""
+"""The identity and title of the bug that a failing script shows, derived from the fields of its first difference."""
 
 from __future__ import annotations
 
@@ -45,25 +45,26 @@ _NO_OPERATORS = frozenset(("compile", "graphbreak", "disable", "reset", "setstan
 
 
 def fingerprint(result: ScriptResult) -> Fingerprint:
-    """The identity of a failure: the compiler, and what differs first, without the script's own names and numbers."""
+    """Return the identity of a failure: the compiler and the first difference, without the script's own names and
+    numbers."""
     first = result.differences[0]
     backend = backend_at_fault(Target.parse(result.target), result.backends)
     return Fingerprint(backend, str(stage_of(first)), str(kind_of(first)), _detail(first, result.script))
 
 
 def kind_of(one: Difference) -> Kind:
-    """The kind by which the bug of a difference goes."""
+    """Return the kind of failure that a difference is counted as."""
     return _KINDS.get(one.change, Kind.WRONG_STATE)
 
 
 def stage_of(one: Difference) -> Stage:
-    """COMPILE where the compiler raises an exception of its own, otherwise RUN."""
+    """Return COMPILE if the compiler raised an exception of its own, else RUN."""
     by_compiler = one.raised is not None and one.raised.by_compiler
     return Stage.COMPILE if by_compiler and one.change is not Change.MISSING_ERROR else Stage.RUN
 
 
 def title_of_difference(one: Difference) -> str:
-    """One line that says what differs."""
+    """Return a one-line title for a difference."""
     element = telling_element(one.evidence.worst, one.evidence.fault)
     told = one.sentence
     if one.change is Change.VALUE and element:
@@ -75,7 +76,7 @@ def title_of_difference(one: Difference) -> str:
 
 
 def evidence_of(one: Difference) -> Evidence:
-    """What was measured: that of the oracle, or what was expected and what came."""
+    """Return the evidence for a difference: the oracle's, or the expected and the actual text."""
     output = one.path if _ROOT.match(one.path) else ""
     if one.evidence != NOTHING:
         return replace(one.evidence, output=one.evidence.output or output)
@@ -88,7 +89,8 @@ def evidence_of(one: Difference) -> Evidence:
 
 
 def operators_of_script(script: UserScript) -> tuple[str, ...]:
-    """What the functions of a script call, in their order; without the names of `torch.compile` and its like."""
+    """Return the names that the functions of a script call, in order, without those of `torch.compile` and related
+    functions."""
     tree = ast.parse(script.text)
     named = operators_in(script.text, "") or [
         name for node in ast.walk(tree) if isinstance(node, ast.Lambda) for name in operator_names(node)
@@ -104,7 +106,7 @@ def _detail(one: Difference, script: UserScript) -> str:
 
 
 def _place(path: str) -> str:
-    """A path by its root, since scripts name and number what they like: `gradient of self`."""
+    """Return the root of a path, such as `gradient of self`, because names and numbers vary between scripts."""
     if path.startswith(_FIXED):
         return path
     found = _ROOT.match(path)
@@ -120,7 +122,7 @@ def _operators(script: UserScript) -> str:
 
 
 def _digest_of_code(text: str) -> str:
-    """The same whatever comments and empty lines a script has."""
+    """Return a digest of the script that ignores comments and empty lines."""
     lines = text.split("\n")
     with contextlib.suppress(tokenize.TokenError, SyntaxError):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -1,4 +1,4 @@
-"""Judges a script: executes it with and without the compiler, compares event by event, and asks the oracle."""
+"""Judge a script: execute it with and without the compiler, compare event by event, and ask the oracle about values."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from driftline.scenarios.runs import OTHER_FILL, Played, ScriptOptions, ScriptRu
 from driftline.scenarios.script import UserScript, require_recordable
 from driftline.scenarios.target import AS_IT_STANDS
 
-BATCH = 8  # events that are judged in one further run of the script
+BATCH = 8  # events judged per additional run of the script
 BATCHES = 4
 
 
 @dataclass(frozen=True)
 class ScriptResult:
-    """The verdict on one script with one backend. `differences` are those of the first event that differs."""
+    """The verdict on one script with one target. `differences` are those of the first event that differs."""
 
     script: UserScript
     target: str
@@ -43,7 +43,7 @@ class ScriptResult:
     events: int = 0
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
-    backends: tuple[str, ...] = ()  # that the script hands to torch.compile: see `Recorded.backends`
+    backends: tuple[str, ...] = ()  # passed by the script to torch.compile: see `Recorded.backends`
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -61,7 +61,8 @@ class ScriptResult:
 
 @dataclass(frozen=True)
 class EagerRuns:
-    """What the script does without the compiler: the same for all targets."""
+    """The three runs of a script without the compiler, which serve all targets: two with different contents of fresh
+    memory, and one with rounding noise."""
 
     eager: Played
     again: Played
@@ -71,7 +72,7 @@ class EagerRuns:
 def play_eagerly(
     script: UserScript, pool: Pool, options: ScriptOptions, target: Target | None, announce: Announce
 ) -> EagerRuns:
-    """Execute the script without the compiler. Raises `DriftlineError` where it cannot be judged at all."""
+    """Execute the script without the compiler. Raises `DriftlineError` if the script cannot be judged."""
     runs = ScriptRuns(script, target, pool, options)
     announce("without the compiler")
     eager = runs.play(PlayWay.EAGER)
@@ -87,7 +88,7 @@ def judge_script(
     target: Target | None = None,
     announce: Announce = lambda text: None,
 ) -> ScriptResult:
-    """Execute the script with the compiler, and compare it with the eager runs."""
+    """Execute the script with the compiler, compare it with the eager runs, and return the result."""
     runs = ScriptRuns(script, target, pool, options)
     announce(f"compiled ({target or AS_IT_STANDS})")
     compiled = runs.play(PlayWay.COMPILED)
@@ -95,7 +96,7 @@ def judge_script(
 
 
 def _require_calls(script: UserScript, played: Played, options: ScriptOptions) -> None:
-    """Refuse a script that does not come to its end, or to a compiled call, without the compiler."""
+    """Raise `DriftlineError` if the script, without the compiler, does not end or calls nothing that was compiled."""
     if played.ending is Ending.TIMEOUT:
         raise DriftlineError(
             f"{script.name} does not end within {options.timeout:g} s, without the compiler; raise --timeout."
@@ -119,7 +120,7 @@ def _require_calls(script: UserScript, played: Played, options: ScriptOptions) -
 
 @dataclass(frozen=True)
 class _Candidate:
-    """An event that seems to differ. `same_before`: until then the runs agreed to the last bit."""
+    """An event that seems to differ. `same_before`: all earlier events agree to the last bit."""
 
     number: int
     stable: Stable
@@ -128,6 +129,8 @@ class _Candidate:
 
 
 class _Judge:
+    """Judges the compiled run of a script on one target."""
+
     def __init__(
         self,
         script: UserScript,
@@ -150,7 +153,7 @@ class _Judge:
         self._seconds = {"eager": eagerly.eager.seconds, "compiled": compiled.seconds}
 
     def result(self) -> ScriptResult:
-        """The verdict."""
+        """Return the verdict."""
         candidates, same_bits, compared = self._candidates()
         found, stopped = self._confirmed(candidates)
         if not found and not stopped:
@@ -159,7 +162,8 @@ class _Judge:
         return self._verdict(found, stopped, compared)
 
     def _candidates(self) -> tuple[list[_Candidate], bool, int]:
-        """Events that seem to differ, whether the runs agree to the last bit, and how many events were compared."""
+        """Return the events that seem to differ, whether all compared events agree to the last bit, and how many were
+        compared."""
         found: list[_Candidate] = []
         same_bits = True
         events = self._comparison.eager.events
@@ -180,7 +184,8 @@ class _Judge:
         return found, same_bits, len(events)
 
     def _confirmed(self, candidates: list[_Candidate]) -> tuple[tuple[Difference, ...], str]:
-        """The differences of the first event that is wrong from the compiled run's own state; or why judging stops."""
+        """Return the differences of the first event confirmed as wrong from the compiled run's own state, and the
+        reason why judging stops, if it does."""
         for batch in range(0, min(len(candidates), BATCH * BATCHES), BATCH):
             some = candidates[batch : batch + BATCH]
             self._announce(f"judging {plural(len(some), 'event')} ({self._target})")
@@ -200,7 +205,7 @@ class _Judge:
     def _weigh(
         self, one: _Candidate, answer: tuple[Rejudged, ScriptRecording] | None
     ) -> tuple[tuple[Difference, ...], str]:
-        """The differences of an event that count, or why judging stops here."""
+        """Return the confirmed differences of an event, and the reason why judging stops here, if it does."""
         event = self._comparison.eager.events[one.number]
         when = moment(event, self._comparison.eager.events[: one.number])
         seen = next((known for known in answer[1].events if known.number == one.number), None) if answer else None
@@ -208,7 +213,7 @@ class _Judge:
             certain = one.compared.found if one.same_before else ()
             return certain, "" if certain else f"{when}, the runs differ, and the event could not be seen on its own"
         if event.kind == END and not one.same_before:
-            exact: tuple[Difference, ...] = ()  # a script may print, count and assert what rounding decides
+            exact: tuple[Difference, ...] = ()  # the script may depend on values that rounding decides
         else:
             exact = self._persisting(one, seen, answer[1])
         wrong = self._wrong_values(one, answer[0], when, event)
@@ -219,7 +224,8 @@ class _Judge:
         return (), ""
 
     def _persisting(self, one: _Candidate, seen: ScriptEvent, recording: ScriptRecording) -> tuple[Difference, ...]:
-        """Exact differences that are there from the compiled run's own state, too; or without any rounding before."""
+        """Return the exact differences that also occur from the compiled run's own state; all of them if no rounding
+        came before."""
         if one.same_before:
             return one.compared.found
         got = self._comparison.compiled.events[one.number]
@@ -237,7 +243,7 @@ class _Judge:
         ]
         known = {wrong.path for wrong in answer.wrong}
         blind = [path for path in answer.unjudged if path not in known]
-        if one.same_before and not found:  # what an earlier call left behind shows only against eager
+        if one.same_before and not found:  # effects of an earlier call are visible only against eager
             blind += [path for path in one.compared.values if path not in blind]
         for path in () if event.folded else blind:
             if difference := self._by_movement(one, path, when, event):
@@ -245,7 +251,8 @@ class _Judge:
         return found
 
     def _by_movement(self, one: _Candidate, path: str, when: str, event: ScriptEvent) -> Difference | None:
-        """A tensor judged by how far the eager run with rounding noise moves it: where there is no tape."""
+        """Judge a tensor without a tape, by how far rounding noise moves it in the eager run. Returns `None` if it is
+        right."""
         arrays = [
             _content(recording, one.number, path)
             for recording in (self._comparison.eager, self._comparison.compiled, self._comparison.rounded)
@@ -266,7 +273,7 @@ class _Judge:
         return Difference(Change.VALUE, one.number, event.kind, when, path, evidence=compared.evidence, reason=told)
 
     def _ending(self, same_bits: bool, compared: int) -> tuple[tuple[Difference, ...], str]:
-        """What the script printed, and how its process ended."""
+        """Return the differences in printed text and in how the process ended, or why the end was not judged."""
         events = self._comparison.eager.events
         if self._compiled.ending is Ending.TIMEOUT:
             return (), "the script did not end in time with the compiler"
@@ -329,8 +336,10 @@ _ENDS = (Change.EVENTS, Change.ERROR, Change.MISSING_ERROR, Change.OTHER_ERROR)
 
 
 def _start(events: tuple[ScriptEvent, ...], number: int) -> int:
-    """The event from which on a child goes without the compiler, to see an event on its own: the calls whose gradients
-    a backward pass computes belong to it, and the end of a script has all of it before."""
+    """Return the event from which a child process runs without the compiler, so that event `number` is seen on its own.
+
+    A backward pass starts with the calls whose gradients it computes, and the end of a script with the first event.
+    """
     kind = events[number].kind
     if kind in (CALL, MAKE):
         return number
@@ -350,6 +359,6 @@ def _content(recording: ScriptRecording, number: int, path: str) -> Array | None
 
 
 def _refusal(compiled: ScriptRecording, number: int) -> str:
-    """What the compiler says at an event where it declines the script."""
+    """Return the compiler's message at an event where it declines the script, or an empty string."""
     told = compiled.events[number].raised if number < len(compiled.events) else None
     return str(told) if told and told.declined else ""

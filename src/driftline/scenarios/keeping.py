@@ -1,4 +1,4 @@
-"""Failing scripts as bugs of the store: a case whose program is the text of the script, without input samples."""
+"""Store failing scripts as bugs: a case whose program is the text of the script, without input samples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OUTCOMES = {Kind.ERROR: Outcome.ERROR, Kind.CRASH: Outcome.CRASH}
 
 
 def record(store: Store, result: ScriptResult, options: ScriptOptions) -> Bug:
-    """Keep a failing result, and return its bug."""
+    """Store a failing result, and return its bug."""
     script, first = result.script, result.differences[0]
     target = Target.parse(result.target)
     evidence = evidence_of(first)
@@ -69,13 +69,13 @@ def record(store: Store, result: ScriptResult, options: ScriptOptions) -> Bug:
 
 
 def is_script_bug(store: Store, bug: Bug) -> bool:
-    """True if a bug was found in a script that calls the compiler itself."""
+    """True if the bug was found in a script that calls the compiler itself."""
     return store.load_case(bug.findings[0].case_id).program.form == SCRIPT
 
 
 def script_of(case: Case, pool: Pool) -> UserScript:
-    """The script of a stored case: the user's file while its text is unchanged, so that modules beside it are found;
-    else a copy."""
+    """Return the script of a stored case: the user's file if its text is unchanged, so that modules next to it are
+    found, else a copy."""
     if case.program.form != SCRIPT:
         raise DriftlineError(f"{case.program.name} is no script that calls torch.compile; use driftline replay.")
     text, own = case.program.path.read_bytes(), Path(case.program.origin)
@@ -88,14 +88,14 @@ def script_of(case: Case, pool: Pool) -> UserScript:
 
 
 def options_of(case: Case) -> ScriptOptions:
-    """How a stored script is executed, with no more memory than the machine has."""
+    """Return the options for executing a stored script, with no more memory than the machine has."""
     kept = case.options
     memory = min(kept.memory_limit, max(free_memory(), CheckOptions().memory_limit))
     return ScriptOptions(kept.timeout, memory, kept.seed)
 
 
 def torch_release(target: Target) -> str:
-    """The release of torch that runs a script on a target."""
+    """Return the release of torch that runs a script on a target."""
     return target.version or BACKENDS.get("inductor").version()
 
 

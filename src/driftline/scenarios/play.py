@@ -1,4 +1,4 @@
-"""Executes a script as `__main__`, as often as its judge asks, and records what compiled calls do. In a worker."""
+"""Execute a script as `__main__` in a worker, and record its events."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ from driftline.scenarios.rounding import RoundingNoise
 
 @RECORD.serve
 def record(request: RecordRequest, context: Context) -> Recorded:
+    """Run a script and record its events."""
     script = _Script(request)
     return script.play()
 
 
 @REJUDGE.serve
 def rejudge(request: RejudgeRequest, context: Context) -> RejudgeAnswer:
+    """Run a script compiled and judge the events in question from its own state."""
     script = _Script(request.run)
     judged = Rejudge(request, script.recorder, script.guards)
     script.play()
@@ -54,7 +56,7 @@ def rejudge(request: RejudgeRequest, context: Context) -> RejudgeAnswer:
 
 
 class _Script:
-    """One run of a script in this process, which runs nothing after it."""
+    """One run of a script in this process. The process is not used afterwards."""
 
     def __init__(self, request: RecordRequest) -> None:
         self._request = request
@@ -117,7 +119,7 @@ class _Script:
 
 
 def _prepare(request: RecordRequest) -> None:
-    """The same beginning for each run: seeds, memory, and compilers without what earlier runs left on disk."""
+    """Put the process in the same state for each run: seeds, fresh memory, and empty caches of compiled graphs."""
     warnings.simplefilter("ignore")
     fill_fresh_memory(request.fill)
     _keep_graph_caches_in(request.folder / "graphs")
@@ -128,10 +130,11 @@ def _prepare(request: RecordRequest) -> None:
 
 
 def _keep_graph_caches_in(folder: Path) -> None:
-    """Have torch keep compiled graphs in an empty folder, away from those of other runs.
+    """Make torch keep compiled graphs in an empty folder, separate from those of other runs.
 
-    The caches stay on, since two compilations in one script may meet there, and a wrong hit is a bug of the compiler.
-    Kernels are kept where they were: they are found by their source code."""
+    The caches stay enabled, because two compilations in one script may share an entry, and a wrong hit is a bug of the
+    compiler. Kernels stay in the common cache, because they are looked up by their source code.
+    """
     places = (
         ("torch._inductor.codecache", "FxGraphCache"),
         ("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache"),
@@ -139,7 +142,8 @@ def _keep_graph_caches_in(folder: Path) -> None:
     for module, name in places:
         found = importlib.util.find_spec(module)
         cache = getattr(importlib.import_module(module), name, None) if found else None
-        if cache is None or not hasattr(cache, "_get_tmp_dir"):  # a release that names the folder in another way
+        # a release of torch with another way to name the folder
+        if cache is None or not hasattr(cache, "_get_tmp_dir"):
             torch._inductor.config.fx_graph_cache = False
             torch._functorch.config.enable_autograd_cache = False
             return

@@ -1,4 +1,4 @@
-"""Describes an exception that a script met. In a worker."""
+"""Describe an exception raised by a script. Runs in a worker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DECLINED = ("Unsupported", "UserError", "FailOnRecompileLimitHit", "RecompileLi
 
 
 def raised(error: BaseException, script: str) -> Raised:
-    """The exception as an event keeps it. `script`: the file of the script."""
+    """Return the description of an exception for an event. `script`: the file of the script."""
     of = type(error)
     home = of.__module__ or ""
     return Raised(
@@ -26,7 +26,7 @@ def raised(error: BaseException, script: str) -> Raised:
 
 
 def _raised_in(traceback: TracebackType | None) -> str:
-    """The file whose code raised an exception."""
+    """Return the file whose code raised the exception."""
     file = ""
     while traceback is not None:
         file, traceback = traceback.tb_frame.f_code.co_filename, traceback.tb_next

@@ -1,8 +1,8 @@
-"""Stands around every compiled callable of a script, and writes down each outermost call. In a worker.
+"""Wraps every compiled callable of a script, and records each outermost call. Runs in a worker.
 
 The recorder must not change what is compiled: Dynamo inlines the wrapped function where a compiled function calls
 another one, compiled modules are recorded in the call of their class, and functions of torch that Dynamo knows by their
-identity are put back in place during a compiled call.
+identity are restored during a compiled call.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from driftline.scenarios.walk import StateWalk, is_of_library, names_in, outer_p
 if TYPE_CHECKING:
     from driftline.scenarios.entries.call import MadeCall
 
-_FROM_SCRIPTS = ("torch.nn.modules.module", "torch.compiler")  # modules of torch that pass a script's call on
-# Backends that draw the random numbers of eager by themselves; the setting would change which draws they keep.
+_FROM_SCRIPTS = ("torch.nn.modules.module", "torch.compiler")  # modules of torch that forward a script's call
+# Backends that draw the same random numbers as eager; the setting would change which draws they keep.
 _DRAWS_AS_EAGER = ("eager", "aot_eager", "aot_eager_decomp_partition")
 MOST_LEAVES = 400  # tensors whose gradients are read after a backward pass
 
 
 class CallRecorder:
-    """Writes the events of one run. `before` is called with the number of every event before it happens, `after` when
-    it is observed, `written` when it is in the file."""
+    """Records the events of one run. `before` is called with the number of each event before it happens, `after` when
+    it has been observed, and `written` when it is in the file."""
 
     def __init__(self, folder: Path, script: str, *, backend: str = "", most_events: int = 2000) -> None:
         self.backend = backend
@@ -67,25 +67,26 @@ class CallRecorder:
         self.move(folder)
         self._thread = threading.get_ident()
         self._inside = False
-        self._only_tensors = False  # something was made that does not promise what becomes of Python objects
-        self._classes: list[tuple[Any, Any, Any]] = []  # with a recorded call: the class, that call, and its own
+        # True once an entry point was used that does not promise the state of Python objects
+        self._only_tensors = False
+        self._classes: list[tuple[Any, Any, Any]] = []  # class, recorded call, original call
         self._leaves: list[tuple[str, torch.Tensor]] = []
         self._leaf_ids: set[int] = set()
-        self._ignored: list[Any] = []  # backends of the script, and the objects that they name
+        self._ignored: list[Any] = []  # the script's own backends, and the objects that they use
         self._ignored_names: set[str] = set()
         self.before: Callable[[int], None] = lambda number: None
         self.after: Callable[[ScriptEvent, StateWalk], None] = lambda event, walk: None
         self.written: Callable[[ScriptEvent], None] = lambda event: None
         self.failed: Callable[[], None] = lambda: None  # called when the recorder itself raises
-        self.eager = False  # what compilers make is not called, but what they made it from
-        self.number = 0  # of the next event
-        self.passed = 0  # events, with those that were too many
+        self.eager = False  # True: call the original callable, not the compiled one
+        self.number = 0  # number of the next event
+        self.passed = 0  # events, including those beyond the limit
         self.seconds = 0.0
         self.other_threads = 0
         self.own_backends = False
         self.backends: dict[str, None] = {}  # names, in the order in which the script gives them
-        self.operators = PlainOperators()  # those that the script called
-        self.fault = ""  # the traceback of a fault of ours
+        self.operators = PlainOperators()  # operators like torch.cond that the script called
+        self.fault = ""  # traceback of an error in the recorder
 
     def move(self, folder: Path) -> None:
         """Write to another folder from now on."""
@@ -94,7 +95,7 @@ class CallRecorder:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Inside the block, the script's calls of `torch.compile` come here."""
+        """A context in which the script's calls of `torch.compile` and of autograd are passed to this recorder."""
         optimized = torch._dynamo.eval_frame.OptimizedModule
         compile_, call = torch.compile, optimized.__call__
         self._compile = compile_
@@ -111,7 +112,7 @@ class CallRecorder:
             optimized.__call__ = call  # type: ignore[method-assign]
 
     def compile(self, model: Any = None, **options: Any) -> Any:
-        """In place of `torch.compile`."""
+        """Replaces `torch.compile`."""
         if model is None:
             return lambda function: self.compile(function, **options)
         caller = sys._getframe(1).f_globals.get("__name__", "")
@@ -122,20 +123,21 @@ class CallRecorder:
             options = {name: value for name, value in options.items() if name not in ("mode", "options")}
             options["backend"] = self.backend
         if options.get("backend", "inductor") not in _DRAWS_AS_EAGER:
-            torch._inductor.config.fallback_random = True  # or no random number could be compared
+            torch._inductor.config.fallback_random = True  # otherwise random numbers could not be compared
         compiled = self._compile(model, **options)
         return self.recorded_as(compiled, model)
 
     def recorded_as(self, compiled: Any, model: Any) -> Any:
-        """What the script gets in place of a compiled callable. Calls of a compiled module are recorded by its class,
-        beside those of its `forward`."""
+        """Return the callable that the script gets for `compiled`, which records its calls. For a compiled module,
+        calls of its `forward` are recorded here; calls of the module are recorded by its class."""
         if isinstance(compiled, torch._dynamo.eval_frame.OptimizedModule):
             compiled.forward = self._recorded(compiled.forward, model)
             return compiled
         return compiled if isinstance(model, (torch.nn.Module, type)) else self._recorded(compiled, model)
 
     def ignore_backend(self, backend: Any) -> None:
-        """What the script's own backend writes down is the compiler's affair."""
+        """Note the backend of a compilation, and exclude the objects that the script's own backend uses from the
+        comparison."""
         if backend is None or isinstance(backend, str):
             self.backends[backend or "inductor"] = None
             return
@@ -161,20 +163,21 @@ class CallRecorder:
         return recorded
 
     def call(self, compiled: Any, model: Any, args: Any, kwargs: Any) -> Any:
-        """Call a compiled callable, as an event where it is the outermost one."""
+        """Call a compiled callable; the outermost call is recorded as an event."""
         if self._inside or not self._is_recording():
             return compiled(*args, **kwargs)
         return self._event(_CompiledCall(_subject(model), compiled, args, kwargs))
 
     def call_made(self, call: MadeCall) -> Any:
-        """Call what another entry point than `torch.compile` made, as an event where it is the outermost call."""
+        """Call an object that another entry point than `torch.compile` made; the outermost call is recorded as an
+        event."""
         call.eager = self.eager
         if self._inside or not call.comparable or not self._is_recording():
             return call.real()
         return self._event(call)
 
     def make(self, making: Happening) -> Any:
-        """Have an entry point make something, as an event."""
+        """Let an entry point make an object, recorded as an event."""
         making.eager = self.eager
         self._only_tensors = True
         if self._inside or not self._is_recording():
@@ -182,7 +185,7 @@ class CallRecorder:
         return self._event(making)
 
     def watch_calls(self, of: Any, watched: Callable[..., Any]) -> None:
-        """Put `watched` in place of the call of a class, but for the time of a compiled call: Dynamo traces calls."""
+        """Replace the call of a class by `watched`, except during a compiled call, because Dynamo traces calls."""
         self._classes.append((of, watched, of.__call__))
         of.__call__ = watched
 
@@ -199,7 +202,7 @@ class CallRecorder:
         return self.number < self._most
 
     def _stand_aside(self, yes: bool) -> None:
-        """Put what the recorder replaced back in place, or replace it again."""
+        """Restore the functions that the recorder replaced (`yes`), or replace them again."""
         self._watch_autograd(not yes)
         for of, watched, own in self._classes:
             of.__call__ = own if yes else watched
@@ -219,7 +222,7 @@ class CallRecorder:
 
     def _event(self, happening: Happening) -> Any:
         self.before(self.number)
-        happening.eager = self.eager  # a child of `before` goes on without the compiler
+        happening.eager = self.eager  # `before` may fork a child, which runs without the compiler
         self._inside = True
         self._stand_aside(True)
         output, error = None, None
@@ -236,7 +239,7 @@ class CallRecorder:
             self._write(happening, output, error)
 
     def end(self, names: dict[str, Any], error: BaseException | None) -> None:
-        """The script has ended: what its variables are."""
+        """Record the end of the script, with its variables."""
         own = {} if self._only_tensors else {name: value for name, value in names.items() if not name.startswith("__")}
         roots = {
             f"global {name}": value
@@ -247,7 +250,7 @@ class CallRecorder:
         self._write(_End({**roots, **dict(self._leaves)}), None, error)
 
     def _write(self, happening: Happening, output: Any, error: BaseException | None) -> None:
-        """Write an event. A fault of the recorder is no exception of the script: it ends the recording."""
+        """Write an event. If the recorder itself fails, the recording ends, and the script gets no exception."""
         began = time.thread_time()
         try:
             self._observe(happening, output, error)
@@ -288,7 +291,7 @@ class CallRecorder:
         return replace(found, by_script=found.by_script and happening.own_errors, declined=declined)
 
     def _remember_leaves(self, walk: StateWalk) -> None:
-        """Tensors whose gradients are read after a backward pass."""
+        """Remember the leaf tensors whose gradients are read after a backward pass."""
         for path, tensor in walk.tensors:
             if len(self._leaves) >= MOST_LEAVES:
                 return
@@ -298,7 +301,7 @@ class CallRecorder:
 
 
 class _CompiledCall(Happening):
-    """A call of what `torch.compile` made."""
+    """A call of a callable that `torch.compile` made."""
 
     def __init__(self, model: Any, compiled: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self.name = _name_of(model)
@@ -342,7 +345,7 @@ class _End(Happening):
         self._variables = variables
 
     def run(self) -> None:
-        """The script has run."""
+        """Do nothing: the script has already run."""
 
     def roots(self, output: Any) -> dict[str, Any]:
         return self._variables
@@ -352,12 +355,12 @@ class _End(Happening):
 
 
 def _nowhere() -> io.TextIOWrapper:
-    """A stream whose text is dropped."""
+    """Return a stream that discards its text."""
     return io.TextIOWrapper(io.BytesIO())
 
 
 def _recorded_module_call(recorder: CallRecorder, call: Callable[..., Any]) -> Callable[..., Any]:
-    """In place of the call of compiled modules."""
+    """Return a replacement for the call of compiled modules."""
 
     def recorded(module: Any, *args: Any, **kwargs: Any) -> Any:
         return recorder.call(functools.partial(call, module), module._orig_mod, args, kwargs)
@@ -366,20 +369,20 @@ def _recorded_module_call(recorder: CallRecorder, call: Callable[..., Any]) -> C
 
 
 def _subject(model: Any) -> Any:
-    """The module whose call a method is, or the callable itself."""
+    """Return the module if `model` is its call method, else the callable itself."""
     owner = getattr(model, "__self__", None)
     called = getattr(model, "__name__", "") in ("_call_impl", "_wrapped_call_impl")
     return owner if isinstance(owner, torch.nn.Module) and called else model
 
 
 def _name_of(model: Any) -> str:
-    """The callable as the user calls it."""
+    """Return the name of the callable for the user."""
     name = getattr(model, "__qualname__", "") or type(model).__qualname__
     return name.rpartition("<locals>.")[2]
 
 
 def _roots_of(model: Any) -> dict[str, Any]:
-    """Where the walk begins beside inputs and output: the object that a method belongs to, a closure, globals."""
+    """Return the objects to read besides inputs and output: the owner of a method, the closure, and globals."""
     function = model
     while not isinstance(function, types.FunctionType) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__
@@ -402,7 +405,7 @@ def _outside(function: Any) -> dict[str, Any]:
 
 
 def _named_inputs(model: Any, args: Any, kwargs: Any) -> dict[str, Any]:
-    """Inputs by the names of the callable's parameters."""
+    """Return inputs by the names of the callable's parameters."""
     given = [f"input {place}" for place in range(len(args))]
     for place, name in enumerate(_parameters(_function_of(model))[: len(args)]):
         given[place] = f"input {name}"
@@ -410,7 +413,7 @@ def _named_inputs(model: Any, args: Any, kwargs: Any) -> dict[str, Any]:
 
 
 def _function_of(model: Any) -> Any:
-    """The function with the parameters of a callable."""
+    """Return the function that defines the parameters of a callable."""
     if isinstance(model, types.MethodType):
         return model.__func__
     if isinstance(model, torch.nn.Module):
@@ -420,7 +423,7 @@ def _function_of(model: Any) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _parameters(function: Any) -> tuple[str, ...]:
-    """The names of positional parameters, without `self`."""
+    """Return the names of positional parameters, without `self`."""
     try:
         parameters = [*inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):
@@ -430,7 +433,7 @@ def _parameters(function: Any) -> tuple[str, ...]:
 
 
 def _surroundings() -> dict[str, Fact]:
-    """The state around the script: random generators, modes, defaults."""
+    """Return facts about global state: random generators, modes, defaults."""
     modes = {
         "mode gradients": torch.is_grad_enabled(),
         "mode inference mode": torch.is_inference_mode_enabled(),
@@ -457,7 +460,7 @@ def _state(state: bytes) -> Fact:
 
 
 def _python_state() -> Fact:
-    """Numbers have the same hash in every process."""
+    """Return a fact about Python's random generator. Hashes of numbers are equal in every process."""
     _, numbers, gauss = random.getstate()
     return Fact(f"{hash(numbers):x} {gauss}")
 

@@ -1,4 +1,4 @@
-"""What one run of a script leaves: its events, with facts about everything that a user could see after each of them."""
+"""The recording of one run of a script: its events, with facts about everything a user could see after each of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL, MAKE, BACKWARD, GRAD, END = "call", "make", "backward", "grad", "end"  # k
 
 @dataclass(frozen=True)
 class TensorSeen:
-    """A tensor after an event. `at` is where its bytes lie in `CONTENTS`, or -1 where they could not be read."""
+    """A tensor after an event. `at` is the offset of its bytes in `CONTENTS`, or -1 if they could not be read."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -42,17 +42,17 @@ class TensorSeen:
 
 @dataclass(frozen=True)
 class Fact:
-    """What is seen at one path: a class or a plain value as text, a number, the size of a container, or a tensor."""
+    """The value seen at one path: a class or plain value as text, a number, the size of a container, or a tensor."""
 
     text: str = ""
-    number: str = ""  # a float, as Python writes it: rounding may move it
+    number: str = ""  # repr of a float, which rounding may change
     size: int = -1
     tensor: TensorSeen | None = None
 
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception that left a call, or ended the script."""
+    """An exception that left a call or ended the script."""
 
     name: str
     bases: tuple[str, ...]  # the names of its class and of all classes above
@@ -67,7 +67,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class ScriptEvent:
-    """Something that a script did with compiled code, and what could be seen afterwards."""
+    """One event of a script, and the facts that could be seen after it."""
 
     number: int
     kind: str
@@ -75,9 +75,9 @@ class ScriptEvent:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     shared: tuple[tuple[str, str], ...] = ()  # paths of tensors that overlap in memory
     raised: Raised | None = None
-    judged: bool = True  # eager promises something here
-    folded: bool = False  # weights may have been multiplied beforehand, which rounds in another way
-    plain: bool = False  # operators like torch.cond were executed by their plain meaning until then
+    judged: bool = True  # False if the event is not compared
+    folded: bool = False  # weights may have been folded, which rounds differently
+    plain: bool = False  # operators like torch.cond were executed plainly up to here
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class ScriptRecording:
         return sum(event.kind == CALL for event in self.events)
 
     def content(self, tensor: TensorSeen) -> Array:
-        """The values of a readable tensor."""
+        """Return the values of a readable tensor."""
         kind = numpy_dtype(tensor.dtype)
         count = int(np.prod(tensor.shape, dtype=np.int64))
         with open_file(self.folder / CONTENTS) as file:
@@ -106,7 +106,7 @@ class ScriptRecording:
 
 
 def write_event(event: ScriptEvent) -> str:
-    """One line of `EVENTS`. Most facts of an event are those of the event before: their text is kept."""
+    """Return the event as one line of `EVENTS`. The text of facts is cached, because most repeat in the next event."""
     facts = ", ".join(f"{_quoted(path)}: {_written(fact)}" for path, fact in event.facts.items())
     rest = json.dumps(encode(ScriptEvent, replace(event, facts={})))
     return f'{rest[:-1]}, "facts": {{{facts}}}}}\n' if facts else rest + "\n"
@@ -123,7 +123,7 @@ def _quoted(path: str) -> str:
 
 
 def read_recording(folder: Path, printed: str = "") -> ScriptRecording:
-    """The recording in a folder. A last line that a killed process left unfinished is dropped."""
+    """Read the recording in a folder. An incomplete last line, left by a killed process, is dropped."""
     try:
         with open_file(folder / EVENTS) as file:
             lines = file.read(MOST_TEXT).decode().splitlines(keepends=True)

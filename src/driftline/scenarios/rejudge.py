@@ -1,8 +1,8 @@
-"""Judges events from the compiled run's own state. In a worker.
+"""Judge events from the compiled run's own state. Runs in a worker.
 
 Before an event the process forks. The children go on without the compiler until the event has been observed: the first
-one plainly, the second one with the tape that the oracle plays. A fork is a copy of everything, so no earlier rounding
-of the compiled run is held against this event.
+one plainly, the second one while recording the tape for the oracle's shadow. A fork copies the whole state, so earlier
+roundings of the compiled run do not count against this event.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from driftline.scenarios.tensors_seen import reading
 from driftline.scenarios.walk import StateWalk
 
 _ANSWER = "answer.json"
-_TICK = 0.005  # seconds between two looks at a child
+_TICK = 0.005  # seconds between two checks of a child
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """What the child with the tape found."""
+    """The findings of the child that records the tape."""
 
     wrong: tuple[WrongTensor, ...] = ()
     unjudged: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Rejudge:
         recorder.before = self._before
 
     def leave_if_child(self) -> None:
-        """End a child that did not come to its event."""
+        """Exit with an error if this is a child that did not reach its event."""
         if self._is_child:
             os._exit(1)
 
@@ -92,7 +92,8 @@ class Rejudge:
         self.answers.append(Rejudged(question.event, folder, found.wrong, found.unjudged, found.note))
 
     def _fork(self, question: EventQuestion, folder: Path, *, taped: bool) -> bool:
-        """Have a child observe an event; True once it has. In the child, True at once."""
+        """Fork a child that observes an event. In the parent, return True if the child succeeded; in the child, return
+        True immediately."""
         self._guards.allow_processes = True
         child = os.fork()
         self._guards.allow_processes = False
@@ -126,7 +127,7 @@ def _ended_well(child: int, deadline: float) -> bool:
 
 
 class _Taping:
-    """Records the tape from here to an event, and judges the tensors of the compiled run by it."""
+    """Records the tape from here to an event, and judges the tensors of the compiled run by its shadow."""
 
     def __init__(self, question: EventQuestion, folder: Path, compiled: Path, patience: float) -> None:
         self._question = question
@@ -143,7 +144,7 @@ class _Taping:
         if event.number != self._question.event:
             return
         try:
-            with reading():  # not by leaving the modes: inside of backward() they are off the stack for a while
+            with reading():  # without exiting the modes: inside backward() they are temporarily off the stack
                 found = self._judge(walk)
         except NoExactReference as reason:
             found = _Judged((), self._question.paths, first_line(str(reason), 200))

@@ -1,4 +1,4 @@
-"""Running the script of a bug again: does it still differ from eager as it did?"""
+"""Run the script of a bug again, and compare the result with the bug."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from driftline.store import Bug, Store
 
 @dataclass(frozen=True)
 class ScriptReplay:
-    """What another run of a bug's script says of the bug."""
+    """The result of running a bug's script again, and what it means for the bug."""
 
     bug: Bug
     answer: ReplayAnswer
@@ -35,7 +35,7 @@ class ScriptReplay:
 
 
 def trials_of(store: Store, case_id: str, pool: Pool, announce: Announce = lambda text: None) -> ScriptTrials:
-    """What judges the script of a stored case on any target."""
+    """Return an object that judges the script of a stored case on any target."""
     case = store.load_case(case_id)
     return ScriptTrials(script_of(case, pool), pool, options_of(case), announce)
 
@@ -56,7 +56,7 @@ def replay_script(
 
 
 def answer_of(known: Fingerprint, result: ScriptResult) -> tuple[ReplayAnswer, str]:
-    """What a result says of a bug, on whatever target, and why."""
+    """Return whether a result, on any target, still shows the bug, and the reason."""
     if result.judgement is Judgement.PASS:
         return ReplayAnswer.PASSES, result.reason
     if result.judgement is not Judgement.FAIL:
@@ -65,6 +65,6 @@ def answer_of(known: Fingerprint, result: ScriptResult) -> tuple[ReplayAnswer, s
 
 
 def same_difference(known: Fingerprint, result: ScriptResult) -> bool:
-    """True if a failing result differs from eager as a bug does, whatever the backend."""
+    """True if a failing result shows the same difference as the bug, whatever the backend."""
     seen = fingerprint(result)
     return (seen.stage, seen.kind, seen.detail) == (known.stage, known.kind, known.detail)

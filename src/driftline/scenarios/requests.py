@@ -1,6 +1,6 @@
-"""What workers are asked of scripts: record a run, and judge single events from the compiled run's own state.
+"""The requests to workers about scripts: record a run, and judge single events from the compiled run's own state.
 
-The functions are in `play.py`. Events and tensors lie in files of the job's folder (`recording.py`).
+The functions are in `play.py`. Events and tensors are stored in files of the job's folder (`recording.py`).
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ OWN_BACKEND = "a backend of the script"  # in `Recorded.backends`: a function, w
 
 
 class PlayWay(StrEnum):
-    """How a script is executed."""
+    """The ways to execute a script."""
 
-    EAGER = "eager"  # torch.compile gives back the callable
-    ROUNDED = "rounded"  # the same, and every floating-point result is moved by one rounding step
-    COMPILED = "compiled"  # as it stands
+    EAGER = "eager"  # torch.compile returns the callable itself
+    ROUNDED = "rounded"  # as EAGER, with every floating-point result moved by up to one rounding step
+    COMPILED = "compiled"  # with the compiler
 
 
 @dataclass(frozen=True)
 class RecordRequest:
-    """Execute a script and record its events in `folder`."""
+    """A request to execute a script and record its events in `folder`."""
 
     script: Path
     text: str
     folder: Path
     way: PlayWay
-    backend: str = ""  # in place of the script's own
-    fill: int = 0x55  # the byte that fresh memory is filled with
+    backend: str = ""  # replaces the script's own backend
+    fill: int = 0x55  # byte that fills newly allocated memory
     seed: int = 0
     most_events: int = 2000
 
 
 class Trouble(StrEnum):
-    """Why a script cannot be recorded."""
+    """The reasons why a script cannot be recorded."""
 
     STDIN = "stdin"  # it reads its standard input
     PROCESS = "process"  # it starts a process
@@ -51,16 +51,16 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True)
 class Recorded:
-    """The script came to an end, if only by an exception."""
+    """The answer about a script that ended, possibly by an exception."""
 
     printed: str = ""
     printed_bytes: int = 0
     trouble: Trouble | None = None
     detail: str = ""  # of the trouble
-    asks_compiler: bool = False  # it gives torch.compile a backend of its own
-    backends: tuple[str, ...] = ()  # that it gives torch.compile, each once: names of torch, or `OWN_BACKEND`
+    asks_compiler: bool = False  # it passes its own backend to torch.compile
+    backends: tuple[str, ...] = ()  # backends passed to torch.compile, each once: names of torch, or `OWN_BACKEND`
     other_threads: int = 0  # calls of compiled callables in other threads: not recorded
-    unrecorded: int = 0  # events beyond the most that are recorded
+    unrecorded: int = 0  # events beyond `most_events`
     seconds: float = 0.0
     recording_seconds: float = 0.0  # spent on reading and writing what was seen
 
@@ -70,7 +70,8 @@ RECORD = Task(f"{_PLAY}:record", RecordRequest, Recorded)
 
 @dataclass(frozen=True)
 class EventQuestion:
-    """Judge an event: go on without the compiler from the event `start` on. `paths`: tensors with differing values."""
+    """A request to judge one event, running without the compiler from the event `start` on. `paths`: tensors whose
+    values differ."""
 
     event: int
     start: int
@@ -79,7 +80,7 @@ class EventQuestion:
 
 @dataclass(frozen=True)
 class RejudgeRequest:
-    """Execute a script compiled, and judge some of its events from the state that they begin with."""
+    """A request to execute a script compiled, and to judge some of its events from the state that each begins with."""
 
     run: RecordRequest
     compiled: Path  # the folder of the compiled run's recording
@@ -89,7 +90,7 @@ class RejudgeRequest:
 
 @dataclass(frozen=True)
 class WrongTensor:
-    """What the oracle found wrong with a tensor."""
+    """A tensor that the oracle found wrong."""
 
     path: str
     kind: Kind
@@ -99,18 +100,20 @@ class WrongTensor:
 
 @dataclass(frozen=True)
 class Rejudged:
-    """An event, seen without the compiler from the compiled run's own state. Its observation is the only event of the
-    recording in `folder`."""
+    """The answer about one event, observed without the compiler from the compiled run's own state. The recording in
+    `folder` contains this event."""
 
     event: int
     folder: Path
     wrong: tuple[WrongTensor, ...] = ()
     unjudged: tuple[str, ...] = ()  # paths of tensors that could not be judged
-    note: str = ""  # why the noise of rounding is not known here
+    note: str = ""  # why the rounding noise is not known here
 
 
 @dataclass(frozen=True)
 class RejudgeAnswer:
+    """The answer to a `RejudgeRequest`, one item per judged event."""
+
     answers: tuple[Rejudged, ...] = ()
 
 

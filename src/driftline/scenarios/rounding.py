@@ -1,5 +1,5 @@
-"""Moves every floating-point result of an eager run by up to one rounding step: what changes then, rounding may change.
-In a worker."""
+"""Moves every floating-point result of an eager run by up to one rounding step, to find out what rounding may change.
+Runs in a worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Operators that move numbers, or choose among them, and round nothing
+# Operators that move numbers or choose among them, and do not round.
 _EXACT = re.compile(
     r"copy|clone|detach|view|slice|select|index|gather|stack|expand|permute|transpose|empty|zeros|ones|full|arange|item"
     r"|where|rand|dropout|bernoulli|fill|tensor|sort|topk|floor|ceil|round|sign$|squeeze|pad"
@@ -18,7 +18,7 @@ _EXACT = re.compile(
 
 
 class RoundingNoise(TorchDispatchMode):
-    """Moves the results of operators that round, by less than a rounding step and always in the same way."""
+    """Moves the results of operators that round, by at most one rounding step and in the same way in every run."""
 
     supports_higher_order_operators = False
 
@@ -33,6 +33,6 @@ class RoundingNoise(TorchDispatchMode):
 
 
 def _move(result: torch.Tensor) -> None:
-    """Without random numbers: those are the script's."""
+    """Change the result in place, without random numbers, which would disturb the generator of the script."""
     steps = (torch.arange(result.numel()) * 2654435761 % 7 - 3).reshape(result.shape) / 3
     result.copy_(result.double() * (1 + steps * torch.finfo(result.dtype).eps))

@@ -1,4 +1,4 @@
-"""Asks workers to execute a script, and reads what they recorded."""
+"""Ask workers to execute a script, and read what they recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EMPTY, OTHER_FILL = 0x55, 0xAA  # bytes in fresh memory
 
 @dataclass(frozen=True)
 class ScriptOptions:
-    """How a script is executed."""
+    """The limits and the seed for executing a script."""
 
     timeout: float = 300.0
     memory_limit: int = 8 << 30
@@ -42,7 +42,7 @@ class ScriptOptions:
 
 @dataclass(frozen=True)
 class Played:
-    """One run of a script: how it ended, and what was recorded until then."""
+    """One run of a script: how it ended, and what was recorded up to then."""
 
     ending: Ending
     recording: ScriptRecording
@@ -63,7 +63,7 @@ class ScriptRuns:
         self._kind = worker_for_script(script, target)
 
     def play(self, way: PlayWay, fill: int = EMPTY) -> Played:
-        """Execute the script once, and read what it left, also where it did not come to its end."""
+        """Execute the script once and read its recording, even if the script did not end normally."""
         request = self._request(way, fill)
         report = self._pool.run(
             self._kind,
@@ -80,7 +80,8 @@ class ScriptRuns:
     def ask(
         self, compiled: ScriptRecording, questions: tuple[EventQuestion, ...]
     ) -> dict[int, tuple[Rejudged, ScriptRecording]]:
-        """Judge events from the compiled run's own state. What could not be judged has no answer."""
+        """Judge events from the compiled run's own state. Returns answers by event; events that could not be judged are
+        missing."""
         request = RejudgeRequest(self._request(PlayWay.COMPILED, EMPTY), compiled.folder, questions)
         report = self._pool.run(
             self._kind,
@@ -106,7 +107,7 @@ class ScriptRuns:
 
 
 def worker_for_script(script: UserScript, target: Target | None) -> WorkerKind:
-    """A worker that has the compiler warm which the script most likely uses; others are imported when they are."""
+    """Return a worker kind that has already imported the compiler that the script most likely uses."""
     own = target is None or target.backend == AS_IT_STANDS
     uses_inductor = script.may_use_inductor if own or target is None else target.backend == "inductor"
     likely = Target("inductor" if uses_inductor else "aot_eager", target.version if target else None)

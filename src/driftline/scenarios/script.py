@@ -1,4 +1,4 @@
-"""A script that the user names, and why it cannot be judged."""
+"""A script that the user names, and the reasons why a script cannot be judged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.files import BIG
 from driftline.scenarios.requests import Recorded, Trouble
 
-# A script that looks at the compiler may do other things because of what it sees.
+# A script that inspects the compiler may act on what it finds.
 _LOOKS_INSIDE = re.compile(
     r"\bcounters\b|CompileCounter|frame_count|set_logs|\bexplain\(|_dynamo\.utils|compile_times|op_count|cache_size"
 )
@@ -37,7 +37,7 @@ class UserScript:
 
     @property
     def looks_inside(self) -> bool:
-        """True if the script reads what the compiler counts or logs."""
+        """True if the script reads the compiler's counters or logs."""
         return bool(_LOOKS_INSIDE.search(self._code))
 
     @property
@@ -47,7 +47,7 @@ class UserScript:
 
     @property
     def may_use_inductor(self) -> bool:
-        """True unless every call of a `compile` in the script names another backend."""
+        """True unless every call of a function named `compile` in the script names another backend."""
         calls = [node for node in ast.walk(ast.parse(self.text)) if isinstance(node, ast.Call)]
         named = [_backend_of(call) for call in calls if _called(call.func) == "compile"]
         return not named or any(backend in ("", "inductor") for backend in named)
@@ -58,14 +58,14 @@ class UserScript:
 
 
 def _called(function: ast.expr) -> str:
-    """The last name of a called function."""
+    """Return the last part of the name of a called function."""
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
 
 
 def _backend_of(call: ast.Call) -> str:
-    """The backend that a call of `compile` names: empty where it names none, `...` where it is no text."""
+    """Return the backend that a call of `compile` names: empty if there is none, `...` if it is not a literal."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "backend"]
     if not given:
         return ""
@@ -73,7 +73,7 @@ def _backend_of(call: ast.Call) -> str:
 
 
 def read_script(path: Path) -> UserScript:
-    """Read a script. Raises `DriftlineError` for what is no Python text."""
+    """Read a script. Raises `DriftlineError` if the file is not valid Python."""
     try:
         if path.stat().st_size > BIG:
             raise DriftlineError(f"{path} is no script: it has {path.stat().st_size >> 20} MiB.")
@@ -91,7 +91,8 @@ def read_script(path: Path) -> UserScript:
 
 
 def require_recordable(script: UserScript, recorded: Recorded) -> None:
-    """Raise `DriftlineError` for a script that needs what it cannot have."""
+    """Raise `DriftlineError` if the script needs something that a recorded script cannot have, such as standard
+    input."""
     if recorded.trouble is None:
         return
     told = {

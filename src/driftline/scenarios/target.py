@@ -1,4 +1,4 @@
-"""Targets of scripts: `as-it-stands` is the script with its own backend; others take the backend's place.
+"""Targets of scripts: `as-it-stands` runs the script with its own backend; other targets replace the backend.
 
 Each may name a release of torch, whose environment then runs the whole script: `as-it-stands@2.11.0`.
 """
@@ -14,9 +14,9 @@ from driftline.scenarios.requests import OWN_BACKEND
 
 AS_IT_STANDS = "as-it-stands"
 DYNAMO_ALONE = "dynamo:eager"  # Dynamo captures graphs, and runs them without a compiler
-SCRIPT_BACKEND = "script-backend"  # in fingerprints: a function that the script hands to torch.compile
+SCRIPT_BACKEND = "script-backend"  # in fingerprints: a backend function that the script passes to torch.compile
 
-# The backends of `torch.compile` by target, each with the stages of those before it and more
+# Target -> backend of `torch.compile`; each has the stages of the one before it and more.
 BACKEND_NAMES = {
     DYNAMO_ALONE: "eager",
     "aot_eager": "aot_eager",
@@ -27,7 +27,7 @@ _BY_NAME = {name: backend for backend, name in BACKEND_NAMES.items()}
 
 
 def require_script_target(target: Target) -> None:
-    """Refuse a target that is no backend of `torch.compile` for a script."""
+    """Raise `DriftlineError` if scripts cannot run on the target."""
     known = (AS_IT_STANDS, *BACKEND_NAMES)
     if target.backend not in known:
         raise DriftlineError(
@@ -39,8 +39,8 @@ def require_script_target(target: Target) -> None:
 
 
 def backend_at_fault(target: Target, given: Collection[str]) -> str:
-    """The compiler that a difference is counted against: the target's own, or those that the script hands over
-    (`Recorded.backends`) where it runs as it stands."""
+    """Return the compiler that a difference is attributed to: the target's own, or, for `as-it-stands`, the backends in
+    `given` (see `Recorded.backends`)."""
     if target.backend != AS_IT_STANDS:
         return target.backend
     return "+".join(sorted({_spelled(name) for name in given})) or "inductor"

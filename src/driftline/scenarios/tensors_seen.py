@@ -1,4 +1,4 @@
-"""Reads tensors after an event: their properties, their bytes, and which of them overlap in memory. In a worker."""
+"""Read tensors after an event: their properties, their bytes, and which of them overlap in memory. Runs in a worker."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from driftline.scenarios.recording import TensorSeen
 
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-MOST_PAIRS = 200  # of overlapping tensors that are kept of one event
-MOST_BYTES = 1 << 30  # of contents that are kept of one run
+MOST_PAIRS = 200  # most overlapping pairs kept per event
+MOST_BYTES = 1 << 30  # most bytes of tensors kept per run
 
 
 class Contents:
@@ -28,7 +28,7 @@ class Contents:
         self._end = 0
 
     def keep(self, data: memoryview | bytes) -> tuple[int, str]:
-        """Where the bytes lie, and their digest; -1 where there is no more room for them."""
+        """Store the bytes and return their offset and digest. The offset is -1 if the file has no more room."""
         digest = hashlib.blake2b(data, digest_size=16).digest()
         at = self._places.get(digest)
         if at is None:
@@ -45,15 +45,16 @@ class Contents:
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Reads see tensors as they are: no mode of the script, of torch.func or of the recorder sees the reads."""
+    """A context for reading tensors as they are, without modes of the script, of torch.func or of the recorder."""
     with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad():
         yield
 
 
 def see_tensor(tensor: torch.Tensor, contents: Contents) -> TensorSeen:
-    """Read a tensor inside `reading()`. What cannot be read (meta, wrappers of torch.func) is described only."""
+    """Describe a tensor and store its bytes, inside `reading()`. Tensors that cannot be read (meta, wrappers of
+    torch.func) are described without bytes."""
     requires_grad, data = False, None
-    with contextlib.suppress(Exception):  # a view that was written in place cannot tell
+    with contextlib.suppress(Exception):  # fails for a view that was written in place
         requires_grad = tensor.requires_grad
     with contextlib.suppress(Exception):
         data = _bytes_of(tensor)
@@ -75,7 +76,7 @@ def see_tensor(tensor: torch.Tensor, contents: Contents) -> TensorSeen:
 
 
 def see_array(array: np.ndarray[Any, Any], contents: Contents) -> TensorSeen:
-    """Read an array of numpy."""
+    """Describe a numpy array and store its bytes."""
     at, digest = (-1, "") if array.dtype.hasobject else contents.keep(np.ascontiguousarray(array).tobytes())
     return TensorSeen(array.dtype.name, array.shape, type(array).__qualname__, at=at, digest=digest)
 
@@ -95,7 +96,7 @@ def _bytes_of(tensor: torch.Tensor) -> memoryview | bytes | None:
 
 
 def overlapping(tensors: Sequence[tuple[str, torch.Tensor]]) -> tuple[tuple[str, str], ...]:
-    """The pairs of paths whose tensors overlap in memory, in the order of the walk."""
+    """Return the pairs of paths whose tensors overlap in memory, in the order of the walk."""
     by_storage: dict[int, list[tuple[str, int, int]]] = {}
     pairs: list[tuple[str, str]] = []
     for path, tensor in tensors:
@@ -112,7 +113,7 @@ def overlapping(tensors: Sequence[tuple[str, torch.Tensor]]) -> tuple[tuple[str,
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int, int] | None:
-    """The address of the storage, and the first and last byte of the tensor in it."""
+    """Return the address of the storage, and the first and last byte of the tensor in it, or `None` without storage."""
     try:
         if tensor.layout != torch.strided or not tensor.numel():
             return None

@@ -1,4 +1,4 @@
-"""Reads all that is reachable from named roots: the facts that events are compared by. In a worker.
+"""Read everything that is reachable from named roots, as the facts by which events are compared. Runs in a worker.
 
 Paths are written as the user would write them: `output[0]`, `self.history`, `input x`, `global total`.
 """
@@ -20,14 +20,14 @@ import torch
 from driftline.scenarios.recording import Fact
 from driftline.scenarios.tensors_seen import Contents, overlapping, reading, see_array, see_tensor
 
-MOST_FACTS = 3000  # of one event
+MOST_FACTS = 3000  # most facts of one event
 DEEPEST = 12
 LONGEST = 200  # characters of a text
 
 _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(inspect.__file__).parent), "<frozen")
 _NAMED = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _WRITTEN = (bool, int, bytes, complex, type(None), type(...))
-# Attributes that torch itself keeps on objects of the user
+# Attributes that torch itself sets on objects of the user.
 _HIDDEN = re.compile(
     r"_is_torch_compile|_dynamo|_torchdynamo|_compiled_call_impl|_hooks|_backward_pre|_state_dict|_load_state|_driftline|^__"
 )
@@ -40,7 +40,7 @@ Part = tuple[str, Any]
 
 
 class StateWalk:
-    """The facts about everything reachable from the roots; `tensors` are the tensors that were met, by path."""
+    """The facts about everything reachable from the roots; `tensors` are the tensors found, by path."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class StateWalk:
         *,
         sharing: bool = True,
     ) -> None:
-        """`ignored`: ids of objects that are not looked into, such as backends of the script. Without `sharing`, a
-        tensor that is met twice is read twice, and memory that tensors share is not looked for."""
+        """`ignored`: ids of objects that are skipped, such as backends of the script. Without `sharing`, a tensor that
+        is found twice is read twice, and overlaps in memory are not searched for."""
         self._sharing = sharing
         self.facts: dict[str, Fact] = {}
         self.tensors: list[tuple[str, torch.Tensor]] = []
         self._contents = contents
         self._seen: dict[int, str] = dict.fromkeys(ignored, "")
-        self._alive: list[Any] = []  # an id is only an identity while the object lives
+        self._alive: list[Any] = []  # keeps objects alive, so that ids stay unique
         with reading():
             for path, value in roots.items():
                 self._read(path, value, 0)
@@ -112,14 +112,14 @@ class StateWalk:
     def _read_gradient(self, path: str, tensor: torch.Tensor, depth: int) -> None:
         try:
             gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
-        except Exception:  # a view that was written in place cannot tell
+        except Exception:  # fails for a view that was written in place
             return
         if gradient is not None:
             self._read(f"{path}.grad", gradient, depth + 1)
 
 
 def describe(value: Any) -> tuple[Fact, Iterable[Part]]:
-    """What is said of one object that is no tensor, and its named parts."""
+    """Return the fact about one object that is no tensor, and its named parts."""
     text = type(value).__qualname__
     if isinstance(value, types.FunctionType):
         return _function(value)
@@ -140,14 +140,15 @@ def describe(value: Any) -> tuple[Fact, Iterable[Part]]:
 
 
 def _container(value: Any) -> tuple[Fact, Iterable[Part]] | None:
-    """The size and the elements of a container, and its attributes; `None` for another object."""
+    """Return the size and the elements of a container, and its attributes, or `None` for other objects."""
     text = type(value).__qualname__
-    if isinstance(value, dict):  # the order of its keys can be seen
+    if isinstance(value, dict):  # the order of the keys is part of the fact
         keys = [_key(key, place) for place, key in enumerate(list(value))]
         inside = [(f"[{key}]", part) for key, part in zip(keys, list(value.values()), strict=True)]
         return Fact(f"{text} with keys {', '.join(keys)}"[:LONGEST], size=len(keys)), [*inside, *_attributes(value)]
     if isinstance(value, (set, frozenset)):
-        plain = frozenset.__iter__(value) if isinstance(value, frozenset) else set.__iter__(value)  # not its own way
+        # not an overridden __iter__
+        plain = frozenset.__iter__(value) if isinstance(value, frozenset) else set.__iter__(value)
         items = sorted(repr(item) if type(item) in (*_WRITTEN, str, float) else type(item).__name__ for item in plain)
         return Fact(f"{text} of {', '.join(items)}"[:LONGEST], size=len(value)), _attributes(value)
     if isinstance(value, (list, tuple, deque)):
@@ -168,7 +169,7 @@ def _key(key: Any, place: int) -> str:
 
 
 def _is_of_a_library(value: Any) -> bool:
-    """True for objects of torch and Python that keep caches of their own: they are not looked into."""
+    """True for objects of torch and Python whose contents are skipped, because they keep caches of their own."""
     home = type(value).__module__ or ""
     if home.partition(".")[0] == "torch":
         return not home.startswith(_WALKED_OF_TORCH)
@@ -221,7 +222,8 @@ def _class_parts(of: type) -> list[Part]:
 
 
 def _function(function: Any) -> tuple[Fact, Iterable[Part]]:
-    """A function by its name, with its defaults and attributes, its closure, and the globals that its code names."""
+    """Return a fact with the name of a function, and its parts: defaults, attributes, closure, and the globals it
+    names."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     if not isinstance(function, types.FunctionType):
@@ -233,7 +235,7 @@ def _function(function: Any) -> tuple[Fact, Iterable[Part]]:
 
 
 def is_of_library(function: types.FunctionType) -> bool:
-    """True for functions of torch and of Python's library: their globals are not the script's."""
+    """True for functions of torch and of Python's standard library, whose globals do not belong to the script."""
     return function.__code__.co_filename.startswith(_LIBRARIES)
 
 
@@ -247,7 +249,7 @@ def _own_parts(function: types.FunctionType) -> list[Part]:
 
 
 def outer_parts(function: types.FunctionType) -> list[Part]:
-    """The variables outside of a function that its code names: those of its closure, and globals."""
+    """Return the variables outside of a function that its code names: closure variables and globals."""
     parts: list[Part] = []
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -261,6 +263,6 @@ def outer_parts(function: types.FunctionType) -> list[Part]:
 
 @functools.cache
 def names_in(code: types.CodeType) -> tuple[str, ...]:
-    """The global names that code, and the code of functions inside, reads or writes."""
+    """Return the global names that the code, and the code of functions inside it, reads or writes."""
     inner = [name for one in code.co_consts if isinstance(one, types.CodeType) for name in names_in(one)]
     return tuple(sorted({*code.co_names, *inner}))

@@ -1,13 +1,13 @@
-"""Imports what workers of scripts need, before they are forked."""
+"""Import the modules that workers of scripts need, before the workers are forked."""
 
 from __future__ import annotations
 
 
 def warm_scripts(backend: str) -> None:
-    """Import the recorder and compile something small: the first compilation of a process takes seconds.
+    """Import the recorder and compile a small function, because the first compilation in a process takes seconds.
 
-    No gradient is computed: where torch has been built for GPUs, a process that was forked after the first backward
-    pass of its parent cannot make one.
+    No gradient is computed: with a build of torch for GPUs, a process that was forked after its parent's first backward
+    pass cannot compute gradients.
     """
     import torch
     import torch._dynamo

@@ -1,1 +1,1 @@
-"""The meaning of a program, one file per framework: its own result, and the same computed in float64."""
+"""Reference runs, one file per framework: the program's own result, and the same computed in float64."""

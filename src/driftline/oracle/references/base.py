@@ -1,4 +1,4 @@
-"""What a reference offers. The float64 run may fail; the verdict then says so and is more lenient."""
+"""The protocols of a reference. A program may have no float64 run; the verdict then says so and is more lenient."""
 
 from __future__ import annotations
 
@@ -9,31 +9,35 @@ from driftline.core.tensors import Arrays
 
 
 class NoExactReference(Exception):
-    """The float64 run is not possible for this program; the message says why."""
+    """Raised when a program has no float64 run; the message says why."""
 
 
 class ReferenceRun(Protocol):
+    """The unoptimised run of a program by its own framework."""
+
     def native(self, arrays: Arrays) -> Arrays:
-        """The program in its own dtypes, without optimisation. What it raises is part of its meaning."""
+        """Run the program in its own dtypes, without optimisation. An exception that it raises is part of the
+        reference."""
 
 
 @runtime_checkable
 class RefusingRun(ReferenceRun, Protocol):
-    """The framework itself may raise on a program whose meaning is known nevertheless."""
+    """A reference run whose framework may itself raise an error although the correct result is known."""
 
     refusal: Failure | None
 
 
 class ExactRun(ReferenceRun, Protocol):
-    """A framework without a shadow runs the program itself in float64."""
+    """A reference run that can also run the program in float64, for frameworks without a shadow."""
 
     def exact(self, arrays: Arrays) -> Arrays:
-        """The same program with every float computed in float64. `arrays` are float64 already."""
+        """Run the program with every float computed in float64. `arrays` are float64 already."""
 
 
 @runtime_checkable
 class StoredRun(ExactRun, Protocol):
-    """It can also keep values in fewer bits on the way."""
+    """A reference run that can also keep intermediate values in fewer bits."""
 
     def stored(self, arrays: Arrays, storage: str, seed: int) -> Arrays:
-        """The float64 run with values kept as `oracle/storage.py` says, each time a little differently."""
+        """Run in float64 with values kept in the `storage` format (see `oracle/storage.py`); `seed` varies the
+        rounding."""

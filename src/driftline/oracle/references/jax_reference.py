@@ -1,8 +1,8 @@
-"""JAX programs: operation by operation, and a float64 run of the same operations.
+"""The reference of JAX programs: a run operation by operation, and a float64 run of the same operations.
 
-Running the function again with 64-bit types on would not do: integers would change with the floats, and every dtype
-that the program spells out would stay small. So the program is traced once in its own types, and the trace is evaluated
-with each small float replaced by float64.
+Running the function again with 64-bit types enabled is not enough: integers would change with the floats, and every
+dtype that the program names would stay small. So the program is traced once in its own types, and the trace is
+evaluated with each small float replaced by float64.
 """
 
 from __future__ import annotations
@@ -22,17 +22,21 @@ from driftline.programs.opened import OpenedProgram
 
 
 class JaxReference:
+    """Runs a JAX program operation by operation, in its own types and in float64."""
+
     def __init__(self, program: OpenedProgram) -> None:
         self._live, self._wide = load_with_own_precision(program)
         self._dtypes = {name: array.dtype for name, array in program.example.items()}
 
     def native(self, arrays: Arrays) -> Arrays:
+        """Run the program operation by operation in its own dtypes."""
         import jax
 
         with jax.disable_jit(), numbers_as_arrays(), precision(self._wide, arrays):
             return {name: np.asarray(leaf) for name, leaf in leaves_of(call(self._live, arrays)).items()}
 
     def exact(self, arrays: Arrays) -> Arrays:
+        """Run the traced program in float64. Raises `NoExactReference` if that is not possible."""
         import jax
 
         narrow = {name: array.astype(self._dtypes[name]) for name, array in arrays.items()}
@@ -52,9 +56,11 @@ class JaxReference:
 
 @contextlib.contextmanager
 def numbers_as_arrays() -> Iterator[None]:
-    """Without compilation, JAX hands Python's numbers to loops and branches as they are, and these compute with them as
-    Python does: integers never overflow. To a compiled program they are arrays from the beginning, and so they are
-    inside this block."""
+    """A context in which Python numbers given to JAX loops and branches become arrays, as they do in a compiled
+    program.
+
+    Without compilation JAX passes Python numbers to loops and branches unchanged, and Python integers never overflow.
+    """
     import jax
 
     plain = {name: getattr(jax.lax, name) for name in ("scan", "fori_loop", "cond", "switch")}
@@ -84,7 +90,7 @@ def numbers_as_arrays() -> Iterator[None]:
 
 
 def _arrays(tree: Any) -> Any:
-    """The same with arrays in the place of Python's numbers."""
+    """Return the tree with Python numbers replaced by arrays."""
     import jax
     import jax.numpy as jnp
 
@@ -92,7 +98,7 @@ def _arrays(tree: Any) -> Any:
 
 
 def evaluate(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
-    """Run a trace in float64, one operation after another; inner programs are run in the same way."""
+    """Evaluate a jaxpr in float64, operation by operation, including its inner jaxprs."""
     values: dict[Any, Any] = {}
 
     def read(atom: Any) -> Any:
@@ -108,7 +114,7 @@ def evaluate(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> 
 
 
 def lift(value: Any) -> Any:
-    """Small floats become float64, small complex numbers complex128; everything else stays."""
+    """Convert small floats to float64 and small complex numbers to complex128; return other values unchanged."""
     import jax
     import jax.numpy as jnp
 
@@ -127,9 +133,9 @@ def _wider(dtype: Any) -> Any:
     return np.dtype(np.complex128) if jax.dtypes.issubdtype(dtype, np.complexfloating) else dtype
 
 
-# Operations that look at the bits of a number: they are run on the small type they were written for.
+# Operations on the bits of a number: they run on the program's own small type.
 _BITWISE = ("bitcast_convert_type", "nextafter")
-# What a scatter does with the old and the new value; its parameters hold this as a little program for one dtype.
+# How a scatter combines the old and the new value; its parameters hold this as an inner program for one dtype.
 _UPDATES: dict[str, Callable[[Any, Any], Any]] = {
     "scatter": lambda old, new: new,
     "scatter-add": lambda old, new: old + new,

@@ -1,4 +1,4 @@
-"""ONNX programs that the standard's evaluator cannot run, or would take too long for: played on torch."""
+"""The reference of ONNX models that the standard's evaluator cannot run, or only slowly: they are executed on torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from driftline.programs.torch_tensors import array_from_tensor, tensor_from_arra
 
 
 class PlayedOnnx:
-    """The model on torch, with weights that are mapped from its files."""
+    """Executes the model on torch, with weights mapped from its files."""
 
     alone: ClassVar[bool] = False
 
@@ -31,7 +31,8 @@ class PlayedOnnx:
         return {name: array_from_tensor(tensor) for name, tensor in tensors.items()}
 
     def tensors(self, arrays: Arrays) -> dict[str, torch.Tensor]:
-        """The outputs. Those that are no tensors (sequences) come as their items."""
+        """Run the model and return its outputs as tensors. A sequence is returned as separate items, `name.0`,
+        `name.1`, ..."""
         feed = {name: tensor_from_array(arrays[name]) for name in self._player.input_names}
         with torch.backends.mkldnn.flags(enabled=False):  # as in the reference of torch programs
             outputs = self._player.run(feed)
@@ -45,6 +46,6 @@ class PlayedOnnx:
 
 
 class PlayedAlone(PlayedOnnx):
-    """Without the standard's evaluator: a witness that is independent of it."""
+    """Executes the model on torch without ever calling the standard's evaluator, as an independent reference."""
 
     alone = True

@@ -1,8 +1,8 @@
-"""TensorFlow programs: eager, operation by operation, and a float64 run of the graph.
+"""The reference of TensorFlow programs: an eager run, operation by operation, and a float64 run of the graph.
 
-TensorFlow fixes dtypes when an operation is made, so the float64 program is made from the graph: variables frozen, and
-every small float type in it (attributes, constants, library functions) replaced by double. A kernel that has no double
-version, or an operation whose output type is fixed, makes the import fail, and there is no float64 run.
+TensorFlow fixes dtypes when an operation is made, so the float64 program is made from the graph: variables are frozen,
+and every small float type in the graph (attributes, constants, library functions) is replaced by double. If a kernel
+has no double version, or an operation has a fixed output type, the import fails and there is no float64 run.
 """
 
 from __future__ import annotations
@@ -19,23 +19,28 @@ from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.storage import kept
 from driftline.programs.opened import OpenedProgram
 
-# Operations that read the bits of a float or draw random numbers: with another width they mean something else.
+# Operations that read the bits of a float or draw random numbers: their results differ with the float's width.
 _WIDTH_MATTERS = ("Bitcast", "DecodeRaw", "NextAfter", "Random", "Quant", "Multinomial", "TruncatedNormal")
 
 
 class TensorFlowReference:
+    """Runs a TensorFlow program eagerly, and its graph in float64."""
+
     def __init__(self, program: OpenedProgram) -> None:
         self._program = program
         self._promoted: _Float64Graph | None = None
 
     def native(self, arrays: Arrays) -> Arrays:
+        """Run the program eagerly in its own dtypes."""
         self._program.reseed()
         return call_on_arrays(self._program.live, arrays)
 
     def exact(self, arrays: Arrays) -> Arrays:
+        """Run the program's graph in float64. Raises `NoExactReference` if that is not possible."""
         return self._in_float64(lambda graph: graph.run(arrays))
 
     def stored(self, arrays: Arrays, storage: str, seed: int) -> Arrays:
+        """Run the graph in float64 with values kept in the `storage` format."""
         return self._in_float64(lambda graph: graph.run_stored(arrays, storage, seed))
 
     def _in_float64(self, run: Callable[[_Float64Graph], Arrays]) -> Arrays:
@@ -51,7 +56,7 @@ class TensorFlowReference:
 
 
 class _Float64Graph:
-    """The program's graph in float64, in a session that optimises nothing."""
+    """The program's graph in float64, in a session without optimisations."""
 
     def __init__(self, program: OpenedProgram) -> None:
         import tensorflow as tf
@@ -71,7 +76,7 @@ class _Float64Graph:
         quiet.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
         self._graph = graph
         self._session = tf.compat.v1.Session(graph=graph, config=quiet)
-        # Freezing keeps the order of the arguments that are left.
+        # Freezing removes arguments, but keeps the order of the others.
         self._inputs = dict(zip(traced.inputs, (tensor.name for tensor in frozen.inputs), strict=True))
         self._outputs = dict(zip(traced.outputs, (tensor.name for tensor in frozen.outputs), strict=True))
 
@@ -81,7 +86,7 @@ class _Float64Graph:
         return {name: np.asarray(value) for name, value in results.items()}
 
     def run_stored(self, arrays: Arrays, storage: str, seed: int) -> Arrays:
-        """One operation after another, with what each of them gives kept in fewer bits."""
+        """Run operation by operation, keeping the result of each in fewer bits (`storage`)."""
         rng = np.random.default_rng(seed)
         values: dict[str, Any] = {tensor: arrays[name] for name, tensor in self._inputs.items()}
         for operation in self._graph.get_operations():
@@ -98,7 +103,8 @@ class _Float64Graph:
 
 
 def promote_to_float64(definition: Any) -> None:
-    """Replace the small float and complex types of a graph, its constants and its functions by the 64-bit ones."""
+    """Replace the small float and complex types in a graph, its constants and its functions by 64-bit types, in
+    place."""
     import tensorflow as tf
 
     double, half = tf.float64.as_datatype_enum, (tf.float32, tf.float16, tf.bfloat16)

@@ -1,9 +1,9 @@
-"""torch programs: eager, without compiling what a program compiles itself. Their float64 run is the shadow's
-(`oracle/shadow`).
+"""The reference of torch programs: an eager run, in which code that the program itself compiles is not compiled. The
+shadow (`oracle/shadow`) computes the float64 result.
 
-Without oneDNN: a library of optimised kernels is what compilers are made of too, and where it is wrong, all that use it
-agree. torch 2.13 gives half of the elements of a bfloat16 convolution, and old memory for the rest, where the kernel is
-one row of four and the stride (1, 3).
+oneDNN is disabled: compilers use this library of optimised kernels too, and where it is wrong, all its users agree. For
+example, for a bfloat16 convolution with a kernel of one row of four and the stride (1, 3), torch 2.13 computes half of
+the elements and returns old memory for the rest.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from driftline.programs.opened import OpenedProgram
 
 
 class TorchReference:
+    """Runs a torch program eagerly. `refusal` is the error that eager torch raises where the reference has a result."""
+
     def __init__(self, program: OpenedProgram) -> None:
         self._program = program
         self._native = TorchRunner(program, program.live.function)
@@ -27,6 +29,7 @@ class TorchReference:
         self.refusal: Failure | None = None
 
     def native(self, arrays: Arrays) -> Arrays:
+        """Run the program eagerly in its own dtypes, with higher-order operators executed plainly where possible."""
         with plain_operators() as plain:
             try:
                 result = call_forced(lambda: self._called(arrays))
@@ -41,8 +44,8 @@ class TorchReference:
         return result
 
     def _call_as_eager(self, arrays: Arrays) -> None:
-        """Find out whether eager torch, which compiles operators like `torch.cond`, raises where their plain meaning
-        has a result."""
+        """Record in `refusal` the error that eager torch raises, if any. Eager torch compiles operators such as
+        `torch.cond`, and may fail where their plain implementation has a result."""
         self._called_as_eager = True
         try:
             with operators_of_eager():

@@ -1,4 +1,4 @@
-"""One operation of a shadow run, as the rules see it."""
+"""One operation of a shadow run, in the form that the rules of the noise model read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from driftline.oracle.noise import Products
 
 
 def schema_argument(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
-    """An argument by its name in the operator's schema, however it was passed; its default when it was not."""
+    """Return the argument called `name` in the operator's schema, whether passed by position or name, or its
+    default."""
     if name in kwargs:
         return kwargs[name]
     for position, argument in enumerate(target._schema.arguments):
@@ -23,8 +24,8 @@ def schema_argument(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
 
 @dataclass(frozen=True)
 class Call:
-    """An operation with its float64 arguments and results. `dtypes` are those in which the program stores the results;
-    `None` for results that are not floats."""
+    """An operation with its float64 arguments and results. `dtypes` are the types in which the program stores the
+    results, `None` for results that are not floats."""
 
     target: Any
     args: tuple[Any, ...]
@@ -32,8 +33,8 @@ class Call:
     results: tuple[Any, ...]
     dtypes: tuple[str | None, ...]
     arithmetic: Arithmetic
-    terms: float = 0.0  # of the sum of which this operation is a part, when the program leaves its order open
-    products: Products | None = None  # where it is a sum of products to which something may be added next
+    terms: float = 0.0  # number of terms of the whole sum that this operation is part of, if its order is open
+    products: Products | None = None  # if it is a sum of products to which something may be added next
 
     def argument(self, name: str) -> Any:
         return schema_argument(self.target, self.args, self.kwargs, name)
@@ -51,7 +52,7 @@ class Call:
         return self.arithmetic.largest_sum(dtype) if dtype else np.inf
 
     def accumulating(self, index: int = 0) -> str | None:
-        """The type of partial sums; `None` for results that are not floats."""
+        """Return the type of partial sums, or `None` if the result is not a float."""
         dtype = self.dtypes[index]
         return self.arithmetic.accumulating(dtype) if dtype else None
 

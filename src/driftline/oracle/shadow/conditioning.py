@@ -1,8 +1,7 @@
-"""How far an operation carries the rounding of its arguments.
+"""Measure how far rounding the arguments of an operation moves its result.
 
-For operations that have no rule of their own: whatever goes on inside, a careful implementation gives what the
-operation makes of arguments that were rounded once. Where that is far off, as after a cancellation, so may a compiler
-be.
+This serves operations without a rule: whatever the implementation, a careful one returns the result for arguments that
+were rounded once. Where that differs much, as after a cancellation, a compiler's result may differ as much.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ import numpy as np
 from driftline.core.tensors import Array
 
 DRAWS = 3
-_FINER = 256.0  # a slope carries a rounding that is so much smaller that much less far, a root a 16th as far
+_FINER = 256.0  # a linear result moves that much less under the smaller rounding, a root a 16th as much
 _STEEPEST = 8.0
 
 
 def carried(
     operation: Callable[[list[Any]], Any], arguments: Sequence[Any], expected: Array, unit: float
 ) -> Array | float:
-    """The farthest that each element moves from what is expected when the arguments are rounded at random. Nothing
-    when the operation does not run on such arguments, or when the shape of its result depends on them.
+    """Return how far each element moves from `expected`, at most, when the arguments are rounded at random.
 
-    Nothing either where a far smaller rounding moves it as far: that is a step, which exact arguments stand on firmly.
+    Returns 0 if the operation fails on such arguments or changes the shape of its result. Elements that a far smaller
+    rounding moves as far count as 0 too: the operation has a step there, which exact arguments do not cross.
     """
     rng = np.random.default_rng(0)
     farthest: Array | float = 0.0
@@ -45,7 +44,8 @@ def _moved(
     expected: Array,
     unit: float,
 ) -> Array | None:
-    """How far each element moves when the arguments do."""
+    """Return how far each element moves when the arguments move by `unit` in the given directions, or `None` on
+    failure."""
     moved = [
         argument * (1.0 + unit * direction) if _is_rounded(argument) else argument
         for argument, direction in zip(arguments, directions, strict=True)
@@ -53,7 +53,7 @@ def _moved(
     with np.errstate(all="ignore"):
         try:
             result = np.asarray(operation(moved))
-        except Exception:  # an argument that must be an exact number, such as a size
+        except Exception:  # an argument that must not be rounded, such as a size
             return None
         if result.shape != expected.shape:
             return None

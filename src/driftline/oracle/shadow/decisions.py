@@ -1,9 +1,9 @@
 """Operations at which a rounding error can decide: steps (floor, comparisons, casts to integers) and choices (argmax,
 topk, sort).
 
-A step may legally fall to either side while its argument lies within some sigma of the edge. A choice need not be equal
-to the reference's, it must be *valid*: the values at the chosen places are as good as those at the reference's. Which
-operations these are is the business of each front end; what is legal at them is the same for all.
+A step may legally fall to either side while its argument lies within a few sigma of the edge. A choice need not equal
+the reference's choice, but must be *valid*: the values at the chosen indices are as good as those at the reference's.
+The front ends know which operations decide; this module defines what is legal for them.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import numpy as np
 from driftline.core.tensors import Array
 
 REACH = 8.0  # how many sigma a legal argument may lie from the reference's
-EXTREMES = 3  # runs in which every deciding argument is pushed one way, then the other, then to zero if it reaches
-FAR = 4.0  # times as far from an edge, an argument decides nothing, even where sigma is known from a few runs only
-SHUFFLES = 6  # runs in which each is pushed at random
-MOST_PLACES = 64  # of a choice that are each tried
-DRAWN = 12  # further runs in which they are drawn
-OTHER_PLACES = "the chosen places differ"  # what is said of a choice among integers, of which no other is as good
+EXTREMES = 3  # runs that push all deciding arguments up, down, and then to zero if within reach
+FAR = 4.0  # an argument further than this many reaches from the edge decides nothing
+SHUFFLES = 6  # runs that push each argument at random
+MOST_PLACES = 64  # indices of a choice that are tried one by one
+DRAWN = 12  # further runs with random indices
+OTHER_PLACES = "the chosen places differ"  # the reason for a choice among integers, where no other is as good
 
 
 @dataclass(frozen=True)
 class Order:
-    """Open elements in some order: falling, rising, then drawn. What chooses among them, or compares them, comes out
-    otherwise. Several operations with open elements come in some order too: `turn` is the place of this one."""
+    """Distinct values for open elements, in falling, rising or random order, so that operations that compare these
+    elements or choose among them give other results. Operations with open elements are ordered among each other too."""
 
     number: int
 
     def numbers(self, dtype: np.dtype[Any], shape: tuple[int, ...], turn: int, turns: int) -> Array:
-        """As many different ones as the type has room for."""
+        """Return values of `dtype`, distinct as far as its range allows, for operation number `turn` of `turns`."""
         size = math.prod(shape)
         if dtype.kind == "b":
             return np.asarray((np.arange(size) + turn + self.number) % 2 == 0).reshape(shape)
@@ -52,26 +52,28 @@ class Order:
 
 
 ORDERS = tuple(Order(number) for number in range(8))
-FEW_ORDERS = ORDERS[:3]  # where nothing chooses among many
+FEW_ORDERS = ORDERS[:3]  # for graphs without choices
 
 
 @dataclass
 class DecidingArgument:
-    """A float argument of a deciding operation: the reference's value, and how far rounding moved it. `own` is the
-    error that the operation itself may make on the way to its decision, such as the division in a quantisation."""
+    """A float argument of a deciding operation: its value in the reference run, and how far rounding moved it. `own` is
+    the error of the operation itself before it decides, such as the division in a quantisation."""
 
     reference: Array
     squares: Array
     own: Array | float = 0.0
     runs: int = 0
-    unsettled: Array | bool = False  # elements that rounding makes finite or not, or either infinity
+    unsettled: Array | bool = False  # elements that rounding makes finite or not, or that change sign at infinity
 
     @property
     def sigma(self) -> Array:
+        """The rms movement of each element; infinite where rounding decides whether the element is finite."""
         moved = np.sqrt(self.squares / max(self.runs, 1) + np.square(self.own))
         return np.where(self.unsettled, np.inf, moved) if np.any(self.unsettled) else moved
 
     def observe(self, value: Array) -> None:
+        """Add the value of a noisy run to the statistics."""
         with np.errstate(all="ignore"):
             moved = np.abs(value - self.reference)
         self.squares += np.square(np.where(np.isfinite(moved), moved, 0.0))
@@ -83,15 +85,16 @@ class DecidingArgument:
 
 @dataclass
 class Decision:
-    """What is known of one deciding operation; its float arguments go by their position."""
+    """The observed values of one deciding operation; its float arguments are keyed by position."""
 
     arguments: dict[int, DecidingArgument] = field(default_factory=dict)
-    edge: float | None = None  # the number that its one argument is compared with, if it is that
+    edge: float | None = None  # the number that the argument is compared with, if known
 
     @property
     def open(self) -> bool:
-        """Did rounding move anything here, and close enough to the edge where that is known? The softmax of attention
-        compares with minus infinity, and softplus with 20: pushing what is far from it would change nothing."""
+        """True if rounding moved an argument here, and close enough to the edge where the edge is known. The softmax of
+        attention compares with minus infinity, and softplus with 20; pushing values far from these edges would change
+        nothing."""
         return any(bool(np.any(self._moved(argument))) for argument in self.arguments.values())
 
     def _moved(self, argument: DecidingArgument) -> Array:
@@ -103,19 +106,22 @@ class Decision:
         return np.asarray((sigma > 0) & near)
 
     def observe_reference(self, values: Mapping[int, Array], own: Mapping[int, Array] | None = None) -> None:
+        """Record the arguments of the reference run; `own` are the operation's own errors, by position."""
         for position, value in values.items():
             self.arguments[position] = DecidingArgument(
                 np.array(value), np.zeros(value.shape), (own or {}).get(position, 0.0)
             )
 
     def observe(self, values: Mapping[int, Array]) -> None:
+        """Add the arguments of a noisy run to the statistics."""
         for position, argument in self.arguments.items():
             if position not in values or values[position].shape != argument.reference.shape:
-                continue  # behind a step that changes shapes there is nothing to compare
+                continue  # a step changed the shape: nothing to compare
             argument.observe(values[position])
 
     def pushed(self, values: Mapping[int, Array], run: int, random: np.random.Generator) -> dict[int, Array]:
-        """Arguments moved by as much as is legal: together in the first runs, each at random in the others."""
+        """Return the arguments moved as far as is legal: all in one direction in the first runs, each at random in
+        later runs."""
         moved = {}
         for order, (position, argument) in enumerate(self.arguments.items()):
             if position not in values or values[position].shape != argument.reference.shape:
@@ -129,7 +135,8 @@ class Decision:
             else:
                 signs = random.integers(0, 2, reach.shape) * 2 - 1
             pushed = np.asarray(values[position] + signs * reach)
-            moved[position] = np.where(np.isinf(pushed), values[position], pushed)  # no rounding makes an infinity
+            # rounding does not make finite numbers infinite
+            moved[position] = np.where(np.isinf(pushed), values[position], pushed)
         return moved
 
 
@@ -144,11 +151,11 @@ def choice_problem(
     first_wins: bool = False,
     wanted: Array | None = None,
 ) -> str:
-    """Why a choice along this axis (or over the whole tensor) is not valid; empty when it is.
+    """Return why the choice `chosen` along `axis` (or over the whole tensor) is not valid, or an empty string if it is.
 
-    `distinct`: no place may be taken twice. `in_order`: the order of the chosen places counts. `first_wins`: of
-    equal values that rounding does not move, the one that the specification names must be taken. `wanted`: the values
-    to be chosen, where they are known better than the places.
+    `distinct`: no index may be taken twice. `in_order`: the order of the chosen indices matters. `first_wins`: of equal
+    values that rounding does not move, the one that the specification names must be taken. `wanted`: the correct
+    values, where they are known better than their indices.
     """
     if argument is None:
         return "" if np.array_equal(expected, chosen) else OTHER_PLACES
@@ -168,7 +175,7 @@ def choice_problem(
     moves = [np.take_along_axis(sigma, p, axis) for p in places]
     with np.errstate(all="ignore"):
         close = np.abs(wanted - taken) <= REACH * (moves[0] + moves[1])
-    close |= np.isinf(sigma).any(axis=axis, keepdims=True)  # one that may be anything may come anywhere
+    close |= np.isinf(sigma).any(axis=axis, keepdims=True)  # an element without limits may be chosen anywhere
     bad = ~(close | (np.isnan(wanted) & np.isnan(taken)) | (wanted == taken))
     if bad.any():
         place = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
@@ -184,21 +191,24 @@ def choice_problem(
 
 
 def other_places(shape: tuple[int, ...], places: int, run: int) -> Array:
-    """Other choices among so many places, for runs that show what depends on them. In the first runs each element is
-    every place in turn, for what is compared with one; in the others all are drawn anew, for what is added up."""
+    """Return alternative choices among `places` indices, for runs that show which outputs depend on a choice.
+
+    In the first runs each element takes every index in turn, for operations that compare a choice with one index. In
+    later runs all are drawn at random, for operations that add choices up.
+    """
     if run < places:
         return np.asarray((np.random.default_rng(0).integers(0, places, shape) + run) % places)
     return np.asarray(np.random.default_rng(run).integers(0, places, shape))
 
 
 def choice_runs(places: int) -> range:
-    """How many such runs, for a choice among at most so many places."""
+    """Return the numbers of the runs needed for choices among at most `places` indices; empty if `places` is 0."""
     return range(min(places, MOST_PLACES) + DRAWN) if places else range(0)
 
 
 def touched(mask: Array, axis: int | None, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
-    """The elements of each result that depend on the marked elements of an argument, or of the choice itself: with one
-    place along the axis of a choice, all of them."""
+    """Return, for each result shape, a mask of the elements that depend on the marked elements. `mask` marks elements
+    of an argument or of the choice itself; along the axis of a choice, one marked element affects all others."""
     if axis is not None and mask.ndim:
         mask = np.asarray(mask.any(axis=axis, keepdims=True))
         if any(len(shape) < mask.ndim for shape in shapes):
@@ -209,7 +219,7 @@ def touched(mask: Array, axis: int | None, shapes: Sequence[tuple[int, ...]]) ->
 def _broadcast(mask: Array, shape: tuple[int, ...]) -> Array:
     try:
         return np.broadcast_to(mask, shape)
-    except ValueError:  # it changes shapes: all of it depends on all
+    except ValueError:  # the operation changes shapes: assume that all depends on all
         return np.ones(shape, dtype=bool)
 
 

@@ -1,6 +1,6 @@
-"""The shadow of a program in the process that asks: for batches in a worker, and for the user's own Python.
+"""A shadow that runs in the calling process: for batches in a worker, and for the user's own Python.
 
-`oracle/shadow/task.py` is the other way, where a worker plays and the parent asks.
+In `oracle/shadow/task.py`, by contrast, a worker runs the shadow and the parent asks it.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from driftline.programs.opened import OpenedProgram
 
 
 class LocalShadow:
-    """The shadow of one program on one sample, played in this process."""
+    """The shadow of one program on one sample, executed in this process."""
 
     def __init__(self, opened: OpenedProgram, arrays: Arrays, deadline: float = math.inf) -> None:
-        """`deadline`: of `time.monotonic`, after which it gives no answer."""
+        """`deadline` is a value of `time.monotonic` after which the shadow gives no more answers."""
         self._opened, self._arrays, self._deadline = opened, arrays, deadline
         self._players: dict[str, Player] = {}
-        self.late = False  # was there no answer because of that?
+        self.late = False  # True if the last answer failed because of the deadline
 
     def exact(self) -> Arrays:
+        """Return the float64 result."""
         return self._player("").reference()
 
     @property
     def draws(self) -> bool:
-        """True if the program was seen to draw random numbers."""
+        """True if the program drew random numbers."""
         return any(player.draws for player in self._players.values())
 
     def ask(self, arithmetic: str, runs: int, outputs: Arrays | None) -> ShadowAnswer:
+        """Return the shadow's answer under the declared arithmetic. Raises `NoShadow` if there is none."""
         try:
             return self._player(arithmetic).ask(runs, outputs)
         except NoExactReference as reason:

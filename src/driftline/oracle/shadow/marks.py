@@ -1,4 +1,4 @@
-"""Marks in the place of NaN and infinities: an operator that is run on them shows which results these reach."""
+"""Marks in place of NaN and infinities: running an operator on the marks shows which results the NaN and Inf reach."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from driftline.core.tensors import Array
 
-NEAR = 2  # elements away: the neighbours that an interpolation may give the weight zero
+NEAR = 2  # distance in elements of neighbours whose interpolation weight may be zero
 
 
 def marks_of(source: Array, axes: Iterable[int] = ()) -> Array:
-    """Positive numbers where the source is not finite, and `NEAR` along these axes; zeros elsewhere. No two are equal,
-    so that weights of both signs do not cancel."""
+    """Return distinct positive numbers where `source` is not finite, and within `NEAR` elements along `axes`; zero
+    elsewhere. The numbers differ so that weights of opposite sign do not cancel."""
     odd = ~np.isfinite(source)
     for axis in axes:
         spread = odd.copy()

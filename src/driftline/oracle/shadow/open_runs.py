@@ -1,4 +1,4 @@
-"""Runs of a shadow that show what the specification leaves open, and what the open elements may be."""
+"""Runs of a shadow that show which results the specification leaves open, and which values open elements may have."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a clause that leaves a few results open: the number of the reading, modulo those that there are.
-    Where `shift` is not 0, each further operation with open elements is read in another way than the one before."""
+    """One way to read a clause that allows a few results: a number, taken modulo the number of readings.
+
+    With `shift`, each further operation with open elements is read differently from the one before.
+    """
 
     number: int
     shift: int = 0
 
     def at(self, turn: int) -> Reading:
-        """The reading of the operation in that place among those with open elements."""
+        """Return the reading of operation number `turn` among those with open elements."""
         return Reading(self.number + self.shift * turn)
 
     def of(self, known: Sequence[T]) -> T:
+        """Return the item of `known` that this reading selects."""
         return known[self.number % len(known)]
 
 
@@ -35,8 +38,8 @@ READINGS = (
 
 @dataclass(frozen=True)
 class OpenRuns:
-    """Runs in which open elements are something else. An output that changes in a run of `free` may be anything; one
-    that changes in a run of `bound` alone is as in one of `readings`."""
+    """The outputs of runs in which open elements have other values. An element that changes in a run of `free` may have
+    any value; one that changes in `bound` only must match one of `readings`."""
 
     free: list[Arrays] = field(default_factory=list)
     bound: list[Arrays] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Asks a shadow, and remembers what it played: a second question waits only for the samples that are missing."""
+"""Ask a shadow and cache its runs: a second request executes only the samples that are missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driftline.oracle.shadow.open_runs import OpenRuns
 
 
 class Shadow(Protocol):
-    """What a front end offers; see `TorchShadow`."""
+    """The interface of a shadow, implemented by each front end; see `TorchShadow`."""
 
     @property
     def draws(self) -> bool:
@@ -25,15 +25,16 @@ class Shadow(Protocol):
     def unruled(self) -> set[str]: ...
     @property
     def roundings(self) -> int:
-        """How many results are rounded in the whole graph."""
+        """The number of rounded results in the whole graph."""
 
     @property
     def terms(self) -> int:
-        """How many numbers at most go into one of them."""
+        """The largest number of terms in one result."""
 
     @property
     def uses(self) -> set[str]:
-        """Float types of the program, and `exponential`, `quantised` or `subnormal` where there is such."""
+        """The float types of the program, and `exponential`, `quantised` or `subnormal` if such operations or values
+        occur."""
 
     def reference(self) -> Arrays: ...
     def sample(self, number: int) -> Arrays: ...
@@ -45,30 +46,33 @@ class Shadow(Protocol):
 
 
 class Player:
-    """One shadow on one input sample."""
+    """Asks the shadow of a program on one input sample, and caches its runs."""
 
     def __init__(self, shadow: Shadow, deadline: float = math.inf) -> None:
-        """`deadline`: of `time.monotonic`, after which no further run is begun."""
+        """`deadline` is a value of `time.monotonic` after which no further run starts."""
         self._shadow = shadow
         self._deadline = deadline
         self._reference: Arrays | None = None
         self._samples: list[Arrays] = []
-        self._band: tuple[int, Arrays, Arrays] | None = None  # with the number of samples it was made of
-        self._alternatives: tuple[int, OpenRuns] | None = None  # the same
+        self._band: tuple[int, Arrays, Arrays] | None = None  # number of samples used, lowest and highest values
+        self._alternatives: tuple[int, OpenRuns] | None = None  # number of samples used, and the runs
 
     @property
     def draws(self) -> bool:
         return self._shadow.draws
 
     def reference(self) -> Arrays:
+        """Return the outputs of the reference run, which is executed once."""
         if self._reference is None:
             self._reference = self._shadow.reference()
         return self._reference
 
     def ask(self, runs: int, outputs: Arrays | None = None) -> ShadowAnswer:
-        """The reference, `runs` samples and the band of legal steps and choices. With the outputs of a compiler at hand
-        it first takes over the valid choices among them. How far a step may be pushed is not known from a few samples:
-        where rounding decides something, more are played."""
+        """Return the reference, `runs` samples and the band of legal steps and choices.
+
+        With the outputs of a compiler, the valid choices among them are adopted first. If rounding can decide
+        something, at least `QUICK_RUNS` samples are made, because a few do not show how far a step may be pushed.
+        """
         shadow = self._shadow
         self._sample(runs)
         if runs < QUICK_RUNS and shadow.is_deciding():
@@ -109,8 +113,8 @@ class Player:
         )
 
     def _legal_steps(self) -> tuple[Arrays, Arrays]:
-        """The lowest and highest that each element becomes when what decides is pushed. How far it may be pushed
-        depends on the samples."""
+        """Return the lowest and the highest value of each element when decisions are pushed as far as the samples
+        allow."""
         if self._band is None or self._band[0] != len(self._samples):
             reference = self.reference()
             low, high = dict(reference), dict(reference)
@@ -122,7 +126,7 @@ class Player:
         return self._band[1], self._band[2]
 
     def _sample(self, runs: int) -> None:
-        self.reference()  # it finds out how large the errors are
+        self.reference()  # measures the error sizes
         for number in range(len(self._samples), runs):
             if time.monotonic() >= self._deadline:
                 raise NoExactReference("it takes too long: one run of the program in float64 after the other")
@@ -130,13 +134,13 @@ class Player:
 
 
 def worst_case(roundings: int, terms: int) -> float:
-    """How many sigma rounding could move a result if every error in the graph were as large as it can be and all of
-    them pulled the same way: by the inequality of Cauchy and Schwarz, the root of their number."""
+    """Return how many sigma a result could move if every error in the graph were as large as possible and had the same
+    sign: by the inequality of Cauchy and Schwarz, the root of their number."""
     return float((3.0 * max(roundings, 1) * max(terms, 1)) ** 0.5)
 
 
 def _changed(value: Any, others: list[Any]) -> Any:
-    """Elements that come out otherwise when something left open does."""
+    """Return a mask of the elements that differ in any of the other runs."""
     changed = np.zeros(value.shape, dtype=bool)
     for other in others:
         if other.shape != value.shape:
@@ -147,5 +151,6 @@ def _changed(value: Any, others: list[Any]) -> Any:
 
 
 def _fitting(values: Any, like: Any) -> Any:
-    """A sample whose shape depends on a step (nonzero, masked_select) tells nothing elementwise."""
+    """Return the sample, or NaNs if its shape differs: a shape that depends on a step (nonzero, masked_select) cannot
+    be compared elementwise."""
     return values if values.shape == like.shape else np.full(like.shape, np.nan)

@@ -1,9 +1,9 @@
 """Re-quantisation: values that a target may quantise one or two steps off.
 
-A kernel that computes on quantised numbers scales its sums with an integer or a float32 multiplier, and so may land on
-the neighbour of the number that the program means. What that does to the outputs is found by playing the graph with
-every quantised value moved by that many quanta: all up, all down, and then each at random. The band between the lowest
-and the highest result is what is legal; nothing else is widened.
+A kernel that computes on quantised numbers scales its sums with an integer or a float32 multiplier, and so may return a
+neighbour of the correct number. The effect on the outputs is found by executing the graph with every quantised value
+moved by that many quanta: all up, all down, and then each at random. Results between the lowest and the highest are
+legal; nothing else is widened.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import Arithmetic
 from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES
 
-REQUANTISED_SHUFFLES = 24  # a band over many independent steps needs more draws than one over a few ties
+REQUANTISED_SHUFFLES = 24  # many independent steps need more draws than a few ties
 
 
 def pushed_runs(arithmetic: Arithmetic) -> range:
-    """How many runs show what may legally be pushed."""
+    """Return the numbers of the runs that push decisions and quantised values."""
     return range(EXTREMES + (REQUANTISED_SHUFFLES if arithmetic.requantise else SHUFFLES))
 
 
 def moved_by_quanta(result: Array, quanta: int, run: int, random: np.random.Generator) -> Array:
-    """A quantised result as another legal implementation may have it; integers stay within their type."""
+    """Return a quantised result moved by `quanta`, up or down depending on the run; integers stay within their type."""
     if not quanta or run == EXTREMES - 1:
         return result
     if run < EXTREMES:

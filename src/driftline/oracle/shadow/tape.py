@@ -1,8 +1,8 @@
-"""A tape of a torch program: every ATen operation it ran, in order, with where its inputs came from.
+"""A tape of a torch program: every ATen operation it ran, in order, and where the inputs of each came from.
 
-Recorded from one real run, below autograd: backward operations, views and in-place operations are on it like any other,
-and a tape costs microseconds per operation where tracing a graph costs milliseconds. Operations that are compositions
-(softmax, layer norm, ...) are recorded as their parts, since each part may round.
+A tape is recorded from one real run, below autograd, so it includes backward operations, views and in-place operations.
+Recording costs microseconds per operation, where tracing a graph costs milliseconds. Compositions (softmax, layer norm,
+...) are recorded as their parts, since each part may round.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from driftline.oracle.shadow.torch.rules import is_foreign
 
 @dataclass(frozen=True)
 class Slot:
-    """The value of an earlier operation: which one, and which of its results."""
+    """A reference to the value of an earlier operation: the operation's number and the result's number."""
 
     node: int
     index: int
@@ -34,28 +34,30 @@ class Slot:
 
 @dataclass(frozen=True)
 class Constant:
-    """A tensor that no operation on the tape made: an input, a parameter, a captured value."""
+    """A reference to a tensor that no operation on the tape made: an input, a parameter, a captured value."""
 
     number: int
 
 
 @dataclass
 class TapeNode:
-    """One operation. `args` holds slots and constants where tensors were."""
+    """One recorded operation. `args` and `kwargs` hold slots and constants in place of tensors."""
 
     target: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    dtypes: tuple[torch.dtype | None, ...] = ()  # of the results, as the program stores them
-    recorded: tuple[torch.Tensor, ...] | None = None  # results that must not be computed again: random draws
-    terms: float = 0.0  # of the whole sum of which this operation is a part, when its order is left open
+    dtypes: tuple[torch.dtype | None, ...] = ()  # types in which the program stores the results
+    recorded: tuple[torch.Tensor, ...] | None = None  # random draws, which must not be computed again
+    terms: float = 0.0  # number of terms of the whole sum that this operation is part of, if its order is open
 
 
-SMALL = 1 << 20  # bytes: a constant of this size is copied when it is met, a larger one only before it is written to
+SMALL = 1 << 20  # bytes: constants up to this size are copied at once, larger ones before a write
 
 
 @dataclass
 class Tape:
+    """A recorded run: its operations, constants and outputs."""
+
     nodes: list[TapeNode] = field(default_factory=list)
     constants: list[torch.Tensor] = field(default_factory=list)
     outputs: dict[str, Slot | Constant] = field(default_factory=dict)
@@ -66,13 +68,13 @@ class Tape:
         return any(node.recorded is not None for node in self.nodes)
 
     def dtype(self, place: Slot | Constant) -> torch.dtype | None:
-        """The type in which the program stores this value."""
+        """Return the type in which the program stores this value."""
         if isinstance(place, Constant):
             return self.constants[place.number].dtype
         return self.nodes[place.node].dtypes[place.index]
 
     def last_uses(self) -> dict[int, list[int]]:
-        """For each operation, the earlier ones whose results are not used after it."""
+        """Map each operation's number to the earlier operations whose results are not used after it."""
         last: dict[int, int] = {}
         for number, node in enumerate(self.nodes):
             for leaf in tree_leaves((node.args, node.kwargs)):
@@ -88,17 +90,17 @@ class Tape:
 
     @property
     def writes(self) -> bool:
-        """Is there an operation that works in place?"""
+        """True if an operation works in place."""
         return any(node.target._schema.is_mutable for node in self.nodes)
 
     def written_after(self, number: int) -> bool:
-        """Is the memory of what this operation returns written to later?"""
+        """True if a later operation writes to the memory of this operation's result."""
         memory = self._memory_of(Slot(number, 0))
         later = (node for node in self.nodes[number + 1 :] if node.target._schema.is_mutable)
         return any(self._memory_of(place) == memory for node in later for place in _places(node))
 
     def _memory_of(self, place: Slot | Constant) -> Slot | Constant:
-        """The value whose memory this one shares."""
+        """Return the value whose memory `place` shares, or `place` itself if it is not a view."""
         while isinstance(place, Slot):
             node = self.nodes[place.node]
             base = node.args[0] if node.args else None
@@ -113,7 +115,7 @@ def _places(node: TapeNode) -> list[Slot | Constant]:
 
 
 class TapeRecorder(TorchDispatchMode):
-    """Records while active. `place(tensor)` tells where a tensor stands on the tape."""
+    """Records torch operations while it is active."""
 
     supports_higher_order_operators = True
 
@@ -123,12 +125,13 @@ class TapeRecorder(TorchDispatchMode):
         self._decompositions = decompositions
         self._by_id: dict[int, Slot | Constant] = {}
         self._by_memory: dict[tuple[Any, ...], Slot | Constant] = {}
-        self._alive: list[torch.Tensor] = []  # an id is only an identity while the tensor lives
+        self._alive: list[torch.Tensor] = []  # keeps tensors alive, so that ids stay unique
         self._borrowed: dict[int, list[int]] = {}  # memory of large constants -> their numbers
         self.terms = 0.0
 
     def place(self, tensor: torch.Tensor) -> Slot | Constant:
-        """Where the tensor comes from. Autograd hands out new objects for saved tensors: those are told by memory."""
+        """Return where the tensor is on the tape, adding it as a constant if it is unknown. Tensors saved by autograd
+        are new objects, so they are recognised by their memory."""
         found = self._by_id.get(id(tensor)) or self._by_memory.get(_memory(tensor))
         if found is None:
             found = Constant(len(self.tape.constants))
@@ -137,14 +140,15 @@ class TapeRecorder(TorchDispatchMode):
         return found
 
     def _kept(self, tensor: torch.Tensor, number: int) -> torch.Tensor:
-        """What a constant holds now. The weights of a large model are not copied as long as nothing writes to them."""
+        """Return a copy of a constant, or the tensor itself if it is large: the weights of a large model are copied
+        only before an operation writes to them."""
         if tensor.nbytes <= SMALL:
             return tensor.clone(memory_format=torch.preserve_format)
         self._borrowed.setdefault(tensor.untyped_storage().data_ptr(), []).append(number)
         return tensor
 
     def _save_borrowed(self, func: Any, args: Any, kwargs: Any) -> None:
-        """Copy the large constants that an operation is about to write to."""
+        """Copy the large constants that this operation is about to write to."""
         if not self._borrowed or not func._schema.is_mutable:
             return
         for leaf in tree_leaves((args, kwargs)):
@@ -180,7 +184,7 @@ class TapeRecorder(TorchDispatchMode):
         return result
 
     def _run_kernel(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Record a foreign operator as a function, and what it writes as copies to where it writes."""
+        """Record a foreign operator as a function, followed by copies of the values that it writes to its arguments."""
         node = TapeNode(OwnKernel.of(func, args, kwargs), *self._placed(args, kwargs))
         written = written_by(func, args, kwargs)
         places = [self.place(tensor) for tensor in written]
@@ -218,12 +222,12 @@ class TapeRecorder(TorchDispatchMode):
                 self._remember(value, Slot(number, index))
 
 
-# Zeros without memory, which no number can be read from, are plain ones on the tape.
+# Zero tensors without memory are recorded as ordinary zeros.
 _DENSE = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
 
 
 def _has_no_values(args: Any, kwargs: Any) -> bool:
-    """True for an operation that only finds out shapes, on tensors that stand for others."""
+    """True for an operation on meta or fake tensors, which computes only shapes."""
     leaves = tree_leaves((args, kwargs))
     return any(
         (isinstance(leaf, torch.Tensor) and (leaf.is_meta or isinstance(leaf, FakeTensor)))
@@ -233,7 +237,7 @@ def _has_no_values(args: Any, kwargs: Any) -> bool:
 
 
 def _draws(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """True if the operation draws random numbers. A dropout that does not train draws none, and keeps its name."""
+    """True if the operation draws random numbers. A dropout outside of training draws none."""
     if torch.Tag.nondeterministic_seeded not in target.tags:
         return False
     trains = [schema_argument(target, args, kwargs, name) for name in ("train", "training")]
@@ -241,10 +245,10 @@ def _draws(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 class OpenOrder(TorchFunctionMode):
-    """Watches for sums whose order torch leaves open, while a recorder is active.
+    """Detects sums whose order torch leaves open, while a recorder is active.
 
-    An einsum of three and more operands means one sum over all contracted indices. torch makes a chain of products of
-    it, which is what the tape shows; a compiler that adds up all terms in one loop has as much right.
+    An einsum of three or more operands is defined as one sum over all contracted indices. torch computes it as a chain
+    of products, which the tape shows, but a compiler may as well add up all terms in one loop.
     """
 
     def __init__(self, recorder: TapeRecorder) -> None:
@@ -263,7 +267,7 @@ class OpenOrder(TorchFunctionMode):
 
 
 def contracted_terms(args: tuple[Any, ...]) -> float:
-    """How many products an einsum of three and more operands adds up; 0 for others."""
+    """Return the number of products that an einsum of three or more operands adds up, or 0 for other arguments."""
     if not args or not isinstance(args[0], str):
         return 0.0
     operands = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
@@ -288,8 +292,8 @@ def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def fill(value: Any, lookup: Callable[[Slot | Constant], Any]) -> Any:
-    """Arguments with slots and constants replaced by tensors. By hand, since this is done for every operation of every
-    run, and a general tree map takes longer than a small operation."""
+    """Return the arguments with slots and constants replaced by `lookup`. Written by hand because this runs for every
+    operation of every run, and a general tree map takes longer than a small operation."""
     kind = type(value)
     if kind is Slot or kind is Constant:
         return lookup(value)

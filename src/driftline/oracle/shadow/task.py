@@ -1,7 +1,7 @@
-"""The task that plays a program's shadow, in a worker of its framework.
+"""The task that executes a program's shadow in a worker of its framework.
 
-Asked for `runs` samples on one input sample, it writes the float64 reference, the samples, and the band of legal steps
-and choices. With the outputs of a compiler at hand it first takes over the valid choices among them.
+For `runs` samples on one input sample, it writes the float64 reference, the samples, and the band of legal steps and
+choices. With the outputs of a compiler, the valid choices among them are adopted first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from driftline.oracle.rule import ShadowAnswer
 from driftline.oracle.shadow.player import Player, Shadow
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
-# By witness: the framework itself, or another one that can play its programs.
+# Keyed by witness: the framework itself, or another one that can run its programs.
 FRONT_ENDS = {
     "torch": "driftline.oracle.shadow.torch.front:open_shadow",
     "onnx": "driftline.oracle.shadow.onnx.front:open_shadow",
@@ -32,19 +32,19 @@ FRONT_ENDS = {
 
 @dataclass(frozen=True)
 class ShadowRequest:
-    """How far may rounding move the result on one sample?"""
+    """A request for the rounding noise of the result on one sample."""
 
     case: CaseFiles
     witness: str
     sample: int
     runs: int
     arithmetic: str
-    outputs: Path | None = None  # of a compiler, whose valid choices are taken over
+    outputs: Path | None = None  # outputs of a compiler, whose valid choices are adopted
 
 
 @dataclass(frozen=True)
 class ShadowFiles:
-    """A `ShadowAnswer` whose arrays lie in files."""
+    """A `ShadowAnswer` whose arrays are stored in files."""
 
     reference: Path
     samples: Path
@@ -88,6 +88,8 @@ class ShadowFiles:
 
 @dataclass(frozen=True)
 class ShadowReply:
+    """The reply to a `ShadowRequest`: the files, or the reason why there is no shadow."""
+
     found: ShadowFiles | None = None
     problem: str = ""  # why there is no shadow
 
@@ -97,6 +99,7 @@ PLAY = Task("driftline.oracle.shadow.task:play", ShadowRequest, ShadowReply)
 
 @PLAY.serve
 def play(request: ShadowRequest, context: Context) -> ShadowReply:
+    """Execute the shadow of a program and write its answer to files."""
     case = request.case
     load_plugins(case.plugins)
     arrays = load_tensors(case.inputs[request.sample])
@@ -110,7 +113,7 @@ def play(request: ShadowRequest, context: Context) -> ShadowReply:
 
 
 def play_shadow(shadow: Shadow, runs: int, outputs: Path | None, folder: Path) -> ShadowFiles:
-    """Ask, and leave the answer in files."""
+    """Ask the shadow and write the arrays of its answer to files in `folder`."""
     found = ask_shadow(shadow, runs, load_tensors(outputs) if outputs else None)
     return ShadowFiles(
         reference=_write(folder / "shadow.reference", found.reference),
@@ -135,5 +138,5 @@ def _write(path: Path, arrays: Arrays) -> Path:
 
 
 def ask_shadow(shadow: Shadow, runs: int, outputs: Arrays | None) -> ShadowAnswer:
-    """The answer of a shadow that is asked once, in this process."""
+    """Ask a shadow once, in this process, and return its answer."""
     return Player(shadow).ask(runs, outputs)

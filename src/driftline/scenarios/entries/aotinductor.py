@@ -2,10 +2,10 @@
 
 Compiling takes long, so eager runs write a stub in place of the package, and load a stand-in that calls the twin.
 
-Promised, and compared: the numbers, types and containers of outputs, tensors among the inputs that a call changes, and
-that a call raises where eager raises. A package holds copies of parameters and buffers; what becomes of its buffers
-shows in the outputs of later calls. Not promised: gradients, random numbers, memory that tensors share, and anything
-for inputs of other types than those of the example.
+Compared, because AOTInductor promises them: the numbers, types and containers of outputs, tensors among the inputs that
+a call changes, and that a call raises where eager raises. A package holds copies of parameters and buffers; changes of
+its buffers appear in the outputs of later calls. Not compared: gradients, random numbers, memory that tensors share,
+and calls with inputs of other types than the example inputs.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ from driftline.scenarios.recorder import CallRecorder
 
 @dataclass(frozen=True)
 class MadePackage(Made):
-    """A package. `constants`: outputs that are Python values in the program; a package returns tensors there."""
+    """A compiled package. `constants`: positions of outputs that are Python values in the program; a package returns
+    tensors there."""
 
     constants: frozenset[int] = frozenset()
 
     def without_constants(self, output: Any) -> Any:
-        """The output with `None` in the places of Python values."""
+        """Return the output with `None` in place of Python values."""
         leaves, spec = pytree.tree_flatten(output)
         return pytree.tree_unflatten(
             [None if place in self.constants else leaf for place, leaf in enumerate(leaves)], spec
@@ -54,17 +55,17 @@ def _made(program: Any, made: Made) -> MadePackage:
 
 
 class StubPackage(AOTICompiledModel):
-    """In eager runs, a loaded package. Its calls come to the twin."""
+    """Stands for a loaded package in eager runs. Its calls go to the twin."""
 
     def __init__(self, made: MadePackage) -> None:
         self._made = made
 
     def get_constant_fqns(self) -> list[str]:
-        """The names of parameters and buffers."""
+        """Return the names of parameters and buffers."""
         return [*state_of(self._made.twin.kept)]
 
     def get_metadata(self) -> dict[str, str]:
-        """A stub has none."""
+        """Return an empty dict: a stub has no metadata."""
         return {}
 
 
@@ -79,7 +80,8 @@ class PackageCall(MadeCall):
         self._made = made
 
     def real(self) -> Any:
-        """Call the package. The twin follows it where it has buffers: those of a package cannot be read."""
+        """Call the package. If the twin has buffers it is called too, to keep them up to date: those of a package
+        cannot be read."""
         if self.eager or not state_of(self.made.twin.kept).keys() - dict(self.made.twin.kept.named_parameters()).keys():
             return self.plain() if self.eager else super().real()
         args, kwargs = copied((self.args, self.kwargs))
@@ -98,7 +100,7 @@ class PackageCall(MadeCall):
 
 @contextmanager
 def installed(recorder: CallRecorder) -> Iterator[None]:
-    """Record what the entry points of this file make, inside the block."""
+    """A context in which the recorder records packages and their calls."""
     calls = _Calls(recorder)
     with ExitStack() as stack:
         stack.enter_context(
@@ -114,14 +116,14 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
 
 
 class _Loading(Making):
-    """A call of `load_constants`: which names a package knows cannot be told in eager runs."""
+    """A call of `load_constants`. Its errors are not judged: eager runs do not know which names a package accepts."""
 
     def declines(self, error: BaseException) -> bool:
         return True
 
 
 class _Calls:
-    """The functions that are put in place of those of AOTInductor."""
+    """The functions that replace those of AOTInductor."""
 
     def __init__(self, recorder: CallRecorder) -> None:
         self._recorder = recorder
@@ -130,7 +132,7 @@ class _Calls:
         self._packages: weakref.WeakKeyDictionary[Any, MadePackage] = weakref.WeakKeyDictionary()
 
     def compile_and_package(self, exported_program: Any, *args: Any, package_path: Any = None, **options: Any) -> Any:
-        """In place of `torch._inductor.aoti_compile_and_package`."""
+        """Replaces `torch._inductor.aoti_compile_and_package`."""
         build = functools.partial(self._compile, exported_program, *args, package_path=package_path, **options)
         made = program_made(exported_program)
         if made is None or called_by_library() or not isinstance(package_path, (str, os.PathLike, type(None))):
@@ -145,7 +147,7 @@ class _Calls:
         return path
 
     def load_package(self, path: Any, *args: Any, **options: Any) -> Any:
-        """In place of `torch._inductor.aoti_load_package`."""
+        """Replaces `torch._inductor.aoti_load_package`."""
         made = self._files.known(path)
         if made is None:
             return self._load(path, *args, **options)
@@ -155,7 +157,7 @@ class _Calls:
         return package
 
     def calling(self) -> Callable[..., Any]:
-        """In place of the call of a loaded package."""
+        """Return a replacement for the call of a loaded package."""
         real = AOTICompiledModel.__call__
 
         def call(package: Any, *args: Any, **kwargs: Any) -> Any:
@@ -167,7 +169,7 @@ class _Calls:
         return call
 
     def loading_constants(self) -> Callable[..., Any]:
-        """In place of `load_constants` of a loaded package: the twin gets the values, too."""
+        """Return a replacement for `load_constants` of a loaded package, which updates the twin too."""
         real = AOTICompiledModel.load_constants
 
         def load_constants(package: Any, constants_map: Mapping[str, torch.Tensor], **options: Any) -> None:
@@ -184,7 +186,7 @@ class _Calls:
 
 
 def _write_stub(path: str | os.PathLike[str] | None) -> str:
-    """Write a file of its own contents in place of a package."""
+    """Write a file with unique contents in place of a package, and return its path."""
     if path is None:
         handle, path = tempfile.mkstemp(suffix=".pt2")
         os.close(handle)

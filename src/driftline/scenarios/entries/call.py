@@ -1,4 +1,4 @@
-"""A call of what an entry point made: of the object itself in the compiled run, of its twin in eager runs."""
+"""A call of a compiled object: the object itself is called in the compiled run, its twin in eager runs."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from driftline.scenarios.happening import Happening
 
 @dataclass(frozen=True)
 class Made:
-    """What is known of an object that an entry point made."""
+    """An object that an entry point made: its twin, and the example inputs it was made for."""
 
     twin: Twin
-    example: Signature | None  # of the inputs that it was made for; `None` where any inputs do
+    example: Signature | None  # signature of the example inputs; `None` if any inputs are allowed
 
 
 class MadeCall(Happening):
-    """One call. A subclass says what its entry point promises."""
+    """One call of a compiled object. The attributes of a subclass say what its entry point promises."""
 
     sharing = False
     printing = False
     own_errors = False
-    errors = True  # what raises under eager raises here, too
-    draws = True  # random numbers are those of eager
+    errors = True  # a call must raise where eager raises
+    draws = True  # random numbers must be those of eager
 
     def __init__(self, made: Made, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self.made, self.args, self.kwargs = made, args, kwargs
-        self._call = call  # of the object
+        self._call = call  # calls the object
         self.signature = signature(made.twin, args, kwargs)
 
     @property
@@ -44,7 +44,7 @@ class MadeCall(Happening):
 
     @property
     def foreseen(self) -> bool:
-        """True if the inputs have the very sizes and Python values that the object was made for."""
+        """True if the inputs have exactly the sizes and Python values that the object was made for."""
         return self.made.example is None or self.made.example == self.signature
 
     def real(self) -> Any:
@@ -56,9 +56,10 @@ class MadeCall(Happening):
         """Call the twin."""
 
     def require_fit(self) -> None:
-        """Raise what the object says of inputs that it was not made for."""
+        """Raise the object's own error if it refuses these inputs."""
 
     def run(self) -> Any:
+        """Call the object in the compiled run, its twin in eager runs."""
         if not self.eager:
             with nullcontext() if self.draws else _random_state_kept():
                 return self.real()
@@ -81,7 +82,7 @@ class MadeCall(Happening):
         return {"output": self.seen(output), **self.roots_of_error()}
 
     def seen(self, output: Any) -> Any:
-        """The output as the walk reads it."""
+        """Return the output in the form in which it is compared."""
         return output
 
     def roots_of_error(self) -> dict[str, Any]:

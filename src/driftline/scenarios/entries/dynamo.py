@@ -14,7 +14,7 @@ from driftline.scenarios.recorder import CallRecorder
 
 @contextmanager
 def installed(recorder: CallRecorder) -> Iterator[None]:
-    """Record what the entry points of this file make, inside the block."""
+    """A context in which the recorder records calls of `torch._dynamo.optimize` and what they compile."""
     real = torch._dynamo.optimize
 
     def optimize(backend: Any = "inductor", **options: Any) -> Any:

@@ -1,10 +1,10 @@
-"""`torch.export`: programs, the modules that they give back, `save` and `load`, `unflatten`, `run_decompositions`.
+"""`torch.export`: programs, their modules, `save` and `load`, `unflatten`, `run_decompositions`.
 
-Promised, and compared: the numbers, types and containers of outputs, tensors among the inputs that a call changes,
-parameters and buffers, gradients, and that a call raises where eager raises. Not promised: Python attributes (a graph
-keeps them as they were), memory that tensors share, the class of an exception, and anything for inputs of other
-types than those of the example. Inputs of other sizes, or other Python values, are refused where the module itself
-refuses them: eager runs ask it.
+Compared, because `torch.export` promises them: the numbers, types and containers of outputs, tensors among the inputs
+that a call changes, parameters and buffers, gradients, and that a call raises where eager raises. Not compared: Python
+attributes (a graph keeps their values), memory that tensors share, the class of an exception, and calls with inputs of
+other types than the example inputs. Inputs of other sizes or Python values are refused if the module refuses them,
+which eager runs find out by calling it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from driftline.scenarios.recorder import CallRecorder
 
 @dataclass(frozen=True)
 class MadeProgram(Made):
-    """An exported program. A decomposed one is for inference."""
+    """An exported program. `trains` is false for a decomposed one, which is for inference."""
 
     trains: bool = True
 
@@ -38,7 +38,7 @@ _FILES: Files[MadeProgram] = Files()
 
 
 def program_made(program: Any) -> MadeProgram | None:
-    """What is known of an exported program."""
+    """Return the record of an exported program, or `None` if the recorder did not see it."""
     return _PROGRAMS.get(program) if isinstance(program, torch.export.ExportedProgram) else None
 
 
@@ -77,7 +77,7 @@ class ExportedCall(MadeCall):
 
 @contextmanager
 def installed(recorder: CallRecorder) -> Iterator[None]:
-    """Record what the entry points of this file make, inside the block."""
+    """A context in which the recorder records exported programs and the calls of their modules."""
     program = torch.export.ExportedProgram
     calls = _Calls(recorder)
     flat = torch.export.unflatten.__globals__["UnflattenedModule"]
@@ -90,7 +90,7 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
 
 
 class _Calls:
-    """The functions that are put in place of those of `torch.export`."""
+    """The functions that replace those of `torch.export`."""
 
     def __init__(self, recorder: CallRecorder) -> None:
         self._recorder = recorder
@@ -99,7 +99,7 @@ class _Calls:
         self._modules: weakref.WeakKeyDictionary[Any, MadeProgram] = weakref.WeakKeyDictionary()
 
     def export(self, mod: Any, args: Any = (), kwargs: Any = None, **options: Any) -> Any:
-        """In place of `torch.export.export`."""
+        """Replaces `torch.export.export`."""
         build = functools.partial(self._export, mod, args, kwargs, **options)
         twin = None if called_by_library() or self._recorder.inside else twin_of(mod)
         if twin is None:
@@ -114,13 +114,13 @@ class _Calls:
         return made
 
     def save(self, ep: Any, f: Any, **options: Any) -> None:
-        """In place of `torch.export.save`."""
+        """Replaces `torch.export.save`."""
         self._save(ep, f, **options)
         if made := program_made(ep):
             _FILES.remember(f, made)
 
     def load(self, f: Any, **options: Any) -> Any:
-        """In place of `torch.export.load`."""
+        """Replaces `torch.export.load`."""
         made = _FILES.known(f)
         program = self._load(f, **options)
         if made:
@@ -128,14 +128,15 @@ class _Calls:
         return program
 
     def unflatten(self, module: Any, *args: Any, **options: Any) -> Any:
-        """In place of `torch.export.unflatten`."""
+        """Replaces `torch.export.unflatten`."""
         flat = self._unflatten(module, *args, **options)
         if (made := program_made(module)) and not called_by_library():
             self._modules[flat] = made
         return flat
 
     def module(self) -> Callable[..., Any]:
-        """In place of `ExportedProgram.module`: each module has a class of its own, which records its calls."""
+        """Return a replacement for `ExportedProgram.module`, which patches the class of each module to record its
+        calls."""
         real = torch.export.ExportedProgram.module
 
         @functools.wraps(real)
@@ -149,7 +150,7 @@ class _Calls:
         return module
 
     def decomposed(self) -> Callable[..., Any]:
-        """In place of `ExportedProgram.run_decompositions`."""
+        """Return a replacement for `ExportedProgram.run_decompositions`."""
         real = torch.export.ExportedProgram.run_decompositions
 
         @functools.wraps(real)
@@ -162,7 +163,7 @@ class _Calls:
         return run_decompositions
 
     def calling(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        """In place of the call of a module."""
+        """Return a replacement for the call of a module."""
 
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
             made = self._modules.get(module)

@@ -1,4 +1,4 @@
-"""What is known of files that a script writes and reads again: by their path, or by their contents."""
+"""Remembers values for files that a script writes and reads again, by path or by contents."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 class Files(Generic[T]):
-    """Values by the files that belong to them. A file that was changed since is not known."""
+    """A map from files to values. A file that has changed since is unknown."""
 
     def __init__(self) -> None:
         self._by_path: dict[str, tuple[str, T]] = {}
         self._by_content: dict[str, list[T]] = {}
 
     def remember(self, file: object, value: T) -> None:
-        """The file was just written: a path or a stream."""
+        """Store `value` for a file that was just written; `file` is a path or a stream."""
         digest = _digest(file)
         if not digest:
             return
@@ -28,7 +28,8 @@ class Files(Generic[T]):
         self._by_content.setdefault(digest, []).append(value)
 
     def known(self, file: object) -> T | None:
-        """The value of a path, a stream or bytes; `None` where two files with these contents belong to two values."""
+        """Return the value of a path, stream or bytes, or `None` if it is unknown or its contents belong to two
+        values."""
         digest = _digest(file)
         if isinstance(file, (str, os.PathLike)):
             kept, value = self._by_path.get(os.path.realpath(file), ("", None))

@@ -1,4 +1,4 @@
-"""The moment at which a script compiles: the real compiler makes the object, also in eager runs."""
+"""The event in which a script compiles: the real compiler makes the object, also in eager runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 from driftline.scenarios.happening import Happening
 from driftline.scenarios.recording import MAKE, Fact
 
-# Exceptions that tell of a fault in the compiler; by all others it says that it does not support the program.
+# Exceptions that show a fault in the compiler; all others mean that it does not support the program.
 _CRASHES = ("InternalTorchDynamoError", "InductorError", "BackendCompilerFailed", "CppCompileError")
 _CRASHES_OF_PYTHON = (AssertionError, LookupError, AttributeError, NameError)
 
 
 class Making(Happening):
-    """A call of a function such as `torch.export.export`. `build` makes the object, `rehearse` calls the program itself
-    on the inputs that it is made for: what it raises is no fault of the compiler."""
+    """A call of a function such as `torch.export.export`. `build` makes the object. `rehearse` calls the program itself
+    on the same inputs: if that raises, the failure is not the compiler's."""
 
     kind = MAKE
     sharing = False
@@ -32,12 +32,13 @@ class Making(Happening):
         self._build, self._rehearse, self._script = build, rehearse, script
 
     def run(self) -> Any:
+        """Make the object. In an eager run, an error is forgiven if the program itself runs on these inputs."""
         if not self.eager:
             return self._build()
         try:
             with undisturbed():
                 return self._build()
-        except OSError:  # the script may not write there
+        except OSError:  # the script has no permission to write there
             raise
         except Exception:
             self.forgiven = self._runs()
@@ -57,14 +58,14 @@ class Making(Happening):
         return {"made": Fact(str(not self.forgiven))}
 
     def declines(self, error: BaseException) -> bool:
-        """True unless the exception tells of a fault in the compiler. The script's own lines may raise anything, as
-        they see tensors without numbers."""
+        """True unless the exception shows a fault in the compiler. Exceptions from the script's own lines never do,
+        because the script runs there on tensors without numbers."""
         crash = type(error).__name__ in _CRASHES or isinstance(error, _CRASHES_OF_PYTHON)
         return not crash or _raised_by(error) == self._script
 
 
 def _raised_by(error: BaseException) -> str:
-    """The file whose code raised an exception."""
+    """Return the file whose code raised the exception."""
     trace, file = error.__traceback__, ""
     while trace is not None:
         file, trace = trace.tb_frame.f_code.co_filename, trace.tb_next
@@ -73,7 +74,7 @@ def _raised_by(error: BaseException) -> str:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Inside the block, compilers work as in the compiled run: no mode of an eager run is active."""
+    """A context in which compilers work as in the compiled run: the modes of eager runs are switched off."""
     with ExitStack() as stack:
         stack.enter_context(_disable_current_modes())
         stack.enter_context(torch.compiler.set_stance("default"))
@@ -88,7 +89,7 @@ def called_by_library() -> bool:
 
 @contextmanager
 def put_in_place(owner: Any, **values: Any) -> Iterator[None]:
-    """Replace attributes of a module or class inside the block."""
+    """A context in which attributes of a module or class are replaced."""
     before = {name: getattr(owner, name) for name in values}
     own = vars(owner)
     inherited = [name for name in values if name not in own]

@@ -1,8 +1,8 @@
-"""ONNX: `torch.onnx.export`, and sessions of ONNX Runtime for what it wrote.
+"""ONNX: `torch.onnx.export`, and sessions of ONNX Runtime that run the exported files.
 
-Promised, and compared: the numbers, dtypes and sizes of the outputs that were asked for. Nothing else is: a session
-copies parameters and buffers, gives arrays of its own, draws its own random numbers, and does not raise what eager
-raises. A session of a file that another library wrote or changed is not compared.
+Only the numbers, dtypes and sizes of the requested outputs are compared. A session promises nothing else: it copies
+parameters and buffers, returns its own arrays, draws its own random numbers, and does not raise what eager raises. A
+session of a file that another library wrote or changed is not compared.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from driftline.scenarios.recorder import CallRecorder
 
 @dataclass(frozen=True)
 class MadeModel(Made):
-    """An exported model, and the inputs that it was exported with."""
+    """An exported model, with the inputs that it was exported for."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
     def inputs_of(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """The arguments of the module for the inputs of the model; `None` where they do not correspond."""
+        """Return the arguments of the module for the inputs of the model, or `None` if they do not correspond."""
         leaves, spec = pytree.tree_flatten((self.args, self.kwargs))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         if len(places) != len(arrays) or not all(isinstance(one, np.ndarray) for one in arrays):
@@ -43,13 +43,13 @@ class MadeModel(Made):
         try:
             for place, array in zip(places, arrays, strict=True):
                 leaves[place] = torch.from_numpy(array.copy())
-        except TypeError:  # a dtype that torch does not share with numpy
+        except TypeError:  # a numpy dtype that torch does not have
             return None
         args, kwargs = pytree.tree_unflatten(leaves, spec)
         return args, kwargs
 
     def outputs(self, args: Any, kwargs: Any) -> list[torch.Tensor]:
-        """Call the module, and flatten what it returns as the exporter does."""
+        """Call the module and return its outputs, flattened as by the exporter."""
         with torch.no_grad():
             output = self.twin.call(None, copied(args), copied(kwargs), keeps_buffers=False)
         return [leaf for leaf in pytree.tree_leaves(detached(output)) if leaf is not None]
@@ -110,7 +110,7 @@ class SessionCall(ModelCall):
 
 @dataclass(frozen=True)
 class _Names:
-    """The names of the outputs of a model, and of those that a call asks for."""
+    """The names of all outputs of a model, and of those that a call requests."""
 
     all: tuple[str, ...]
     wanted: tuple[str, ...]
@@ -118,7 +118,7 @@ class _Names:
 
 @contextmanager
 def installed(recorder: CallRecorder) -> Iterator[None]:
-    """Record what the entry points of this file make, inside the block."""
+    """A context in which the recorder records exported models, sessions and their calls."""
     calls = _Calls(recorder)
     with ExitStack() as stack:
         stack.enter_context(put_in_place(torch.onnx, export=calls.export))
@@ -135,7 +135,7 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
 
 
 class _Calls:
-    """The functions that are put in place of those of `torch.onnx` and ONNX Runtime."""
+    """The functions that replace those of `torch.onnx` and ONNX Runtime."""
 
     def __init__(self, recorder: CallRecorder) -> None:
         self._recorder = recorder
@@ -145,7 +145,7 @@ class _Calls:
         self._sessions: weakref.WeakKeyDictionary[Any, MadeModel] = weakref.WeakKeyDictionary()
 
     def export(self, model: Any, args: Any = (), f: Any = None, **options: Any) -> Any:
-        """In place of `torch.onnx.export`."""
+        """Replaces `torch.onnx.export`."""
         build = functools.partial(self._export, model, args, f, **options)
         made = None if called_by_library() or self._recorder.inside else _made(model, args, options)
         if made is None:
@@ -159,7 +159,7 @@ class _Calls:
         return program
 
     def saving(self) -> Callable[..., Any]:
-        """In place of `ONNXProgram.save`."""
+        """Return a replacement for `ONNXProgram.save`."""
         real = torch.onnx.ONNXProgram.save
 
         @functools.wraps(real)
@@ -171,7 +171,7 @@ class _Calls:
         return save
 
     def calling(self) -> Callable[..., Any]:
-        """In place of the call of an `ONNXProgram`."""
+        """Return a replacement for the call of an `ONNXProgram`."""
         real = torch.onnx.ONNXProgram.__call__
 
         def call(program: Any, *args: Any, **kwargs: Any) -> Any:
@@ -183,7 +183,7 @@ class _Calls:
         return call
 
     def opening(self, session: Any) -> Callable[..., Any]:
-        """In place of `InferenceSession.__init__`."""
+        """Return a replacement for `InferenceSession.__init__`."""
         real = session.__init__
 
         @functools.wraps(real)
@@ -200,14 +200,14 @@ class _Calls:
         return init
 
     def _of_bytes(self, content: Any) -> MadeModel | None:
-        """The model of bytes that the script made of an `ONNXProgram`."""
+        """Return the model whose serialized bytes these are, or `None`."""
         if not isinstance(content, bytes):
             return None
         found = [made for program, made in self._programs.items() if _serialized(program) == content]
         return found[0] if len(found) == 1 else None
 
     def running(self, session: Any) -> Callable[..., Any]:
-        """In place of `InferenceSession.run`."""
+        """Return a replacement for `InferenceSession.run`."""
         real = session.run
 
         @functools.wraps(real)
@@ -229,26 +229,27 @@ class _Calls:
 
 
 class _Opening(Making):
-    """The making of a session, for a model that was exported: ONNX Runtime can read it, or the exporter is wrong."""
+    """The creation of a session for an exported model. If ONNX Runtime finds the file invalid, the exporter is
+    wrong."""
 
     def declines(self, error: BaseException) -> bool:
         return _is_declined(error)
 
 
 def _is_declined(error: BaseException) -> bool:
-    """True for an operator or a type that ONNX Runtime does not have."""
+    """True unless the error says that the model is invalid: ONNX Runtime may lack an operator or a type."""
     return type(error).__name__ not in ("InvalidGraph", "Fail")
 
 
 def _serialized(program: Any) -> bytes:
     try:
         return bytes(program.model_proto.SerializeToString())
-    except Exception:  # more than protobuf holds
+    except Exception:  # too large for protobuf
         return b""
 
 
 def _made(model: Any, args: Any, options: dict[str, Any]) -> MadeModel | None:
-    """What is known of a model that is exported; `None` for what cannot be called in its place."""
+    """Return the record of a model that is exported, or `None` if it cannot be called in place of the exported one."""
     program = program_made(model)
     twin = program.twin if program else twin_of(model) if isinstance(model, torch.nn.Module) else None
     if twin is None or isinstance(model, torch.jit.ScriptModule):

@@ -1,9 +1,10 @@
 """TorchScript: `torch.jit.script`, `trace`, `freeze`, `save` and `load`.
 
-Promised, and compared: the numbers, types and containers of outputs, tensors among the inputs that a call changes,
-parameters, buffers and gradients; for scripted code also that a call raises where eager raises, and attributes of the
-module. Not promised: memory that tensors share, the class of an exception, changes of lists and dicts that were given.
-A trace is compared where tracing gave no warning, for inputs of the dtypes and ranks that it was made with.
+Compared, because TorchScript promises them: the numbers, types and containers of outputs, tensors among the inputs that
+a call changes, parameters, buffers and gradients; for scripted code also that a call raises where eager raises, and
+attributes of the module. Not compared: memory that tensors share, the class of an exception, and changes of lists and
+dicts among the inputs. A trace is compared if tracing gave no warning, for inputs of the dtypes and ranks of the
+example inputs.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _PLAIN = (bool, int, float, str, list, dict)
 
 @dataclass(frozen=True)
 class MadeScript(Made):
-    """A scripted or traced callable. A frozen one is for inference."""
+    """A scripted or traced callable. `frozen` is true for a frozen one, which is for inference."""
 
     traced: bool = False
     frozen: bool = False
 
     @property
     def name(self) -> str:
-        """The callable in words."""
+        """A name for the callable, such as `f (traced)`."""
         return f"{self.twin.name} ({'traced' if self.traced else 'scripted'})"
 
 
@@ -78,7 +79,7 @@ class ScriptCall(MadeCall):
 
 
 def _copy_attributes(source: torch.nn.Module, target: torch.nn.Module) -> None:
-    """Copy the plain values that a scripted module keeps for each of its parts, such as counters and lists."""
+    """Copy the plain attributes of a scripted module and of its parts, such as counters and lists."""
     parts = dict(target.named_modules(remove_duplicate=False))
     for name, part in source.named_modules(remove_duplicate=False):
         other = parts.get(name)
@@ -93,7 +94,7 @@ def _copy_attributes(source: torch.nn.Module, target: torch.nn.Module) -> None:
 
 @contextmanager
 def installed(recorder: CallRecorder) -> Iterator[None]:
-    """Record what the entry points of this file make, inside the block."""
+    """A context in which the recorder records scripted and traced callables and their calls."""
     calls = _Calls(recorder)
     with ExitStack() as stack:
         functions = {name: getattr(calls, name) for name in ("script", "trace", "freeze", "save", "load")}
@@ -104,7 +105,7 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
 
 
 class _Calls:
-    """The functions that are put in place of those of `torch.jit`."""
+    """The functions that replace those of `torch.jit`."""
 
     def __init__(self, recorder: CallRecorder) -> None:
         self._recorder = recorder
@@ -114,7 +115,7 @@ class _Calls:
         self._files: Files[MadeScript] = Files()
 
     def script(self, obj: Any, optimize: Any = None, _frames_up: int = 0, *args: Any, **options: Any) -> Any:
-        """In place of `torch.jit.script`."""
+        """Replaces `torch.jit.script`."""
         twin = None
         if isinstance(obj, (torch.nn.Module, types.FunctionType)) and not isinstance(obj, torch.jit.ScriptModule):
             twin = None if called_by_library() or self._recorder.inside else twin_of(obj, keeps_python=True)
@@ -127,7 +128,7 @@ class _Calls:
         return made
 
     def trace(self, func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> Any:
-        """In place of `torch.jit.trace`."""
+        """Replaces `torch.jit.trace`."""
         build = functools.partial(self._trace, func, example_inputs, *args, **options)
         ours = isinstance(func, (torch.nn.Module, types.FunctionType)) and not called_by_library()
         twin = twin_of(func) if ours and not self._recorder.inside else None
@@ -150,20 +151,20 @@ class _Calls:
         return made
 
     def freeze(self, mod: Any, *args: Any, **options: Any) -> Any:
-        """In place of `torch.jit.freeze`: a frozen module has its parameters inside."""
+        """Replaces `torch.jit.freeze`. A frozen module contains its parameters as constants."""
         frozen = self._freeze(mod, *args, **options)
         if (made := self._made.get(mod)) and not called_by_library():
             self._made[frozen] = replace(made, twin=_with_state(made.twin, mod), frozen=True)
         return frozen
 
     def save(self, m: Any, f: Any, *args: Any, **options: Any) -> None:
-        """In place of `torch.jit.save`."""
+        """Replaces `torch.jit.save`."""
         self._save(m, f, *args, **options)
         if made := self._made.get(m):
             self._files.remember(f, replace(made, twin=_with_state(made.twin, m)))
 
     def load(self, f: Any, *args: Any, **options: Any) -> Any:
-        """In place of `torch.jit.load`."""
+        """Replaces `torch.jit.load`."""
         made = self._files.known(f)
         loaded = self._load(f, *args, **options)
         if made:
@@ -171,7 +172,7 @@ class _Calls:
         return loaded
 
     def calling(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        """In place of the call of a scripted callable."""
+        """Return a replacement for the call of a scripted callable."""
 
         def call(of: Any, *args: Any, **kwargs: Any) -> Any:
             made = self._made.get(of)
@@ -183,7 +184,7 @@ class _Calls:
 
 
 def _with_state(twin: Twin, real: Any) -> Twin:
-    """A twin of its own with the parameters and buffers of a module."""
+    """Return a separate twin with the current parameters and buffers of the module `real`."""
     own = twin.again()
     if isinstance(real, torch.nn.Module):
         state = state_of(own.kept)

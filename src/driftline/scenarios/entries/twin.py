@@ -1,4 +1,4 @@
-"""The callable that a compiler was given, kept as it was then, to be called in eager runs in place of what was made."""
+"""The callable given to a compiler, copied at that time, and called in eager runs in place of the compiled object."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from driftline.core.errors import InternalError
 
 
 class Twin:
-    """A copy of a module, or a function. Python attributes that a call changes are lost after the call, as they are in
+    """A copy of a module, or a function. Changes that a call makes to Python attributes are lost after the call, as in
     an exported graph, unless `keeps_python`."""
 
     def __init__(self, original: Any, *, keeps_python: bool = False) -> None:
-        """Raises `Exception` of any class where the module cannot be copied."""
+        """Copy `original`. Raises exceptions of any class if the module cannot be copied."""
         self.name = getattr(original, "__qualname__", "").rpartition("<locals>.")[2] or type(original).__qualname__
         self._keeps_python = keeps_python
         self.kept = copy.deepcopy(original) if isinstance(original, torch.nn.Module) else original
 
     @property
     def function(self) -> Any:
-        """The function with the parameters of a call."""
+        """The function whose signature calls have: the module's `forward`, or the function itself."""
         return self.kept.forward if isinstance(self.kept, torch.nn.Module) else self.kept
 
     def again(self) -> Twin:
-        """Return a twin with a state of its own."""
+        """Return a twin with its own copy of the state."""
         return Twin(self.kept, keeps_python=self._keeps_python)
 
     def call(self, real: torch.nn.Module | None, args: Any, kwargs: Any, *, keeps_buffers: bool = True) -> Any:
-        """Call the twin with the parameters and buffers of the real object, or its own. Buffers that the call assigns
-        anew are written back; lists and dicts among the inputs are copied, as compilers copy them."""
+        """Call the twin with the parameters and buffers of the module `real`, or its own. Buffers that the call assigns
+        are written back; lists and dicts among the inputs are copied, as compilers do."""
         args, kwargs = pytree.tree_map(lambda leaf: leaf, (args, kwargs))
         if not isinstance(self.kept, torch.nn.Module):
             return self.kept(*args, **kwargs)
@@ -57,18 +57,18 @@ def _is_buffer(tensor: torch.Tensor) -> bool:
 
 
 def state_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """All parameters and buffers by their full names, also those that are named twice."""
+    """Return all parameters and buffers by their full names, including those with two names."""
     found: dict[str, torch.Tensor] = dict(module.named_parameters(remove_duplicate=False))
     return found | dict(module.named_buffers(remove_duplicate=False))
 
 
 def state_key(name: str) -> str:
-    """The last part of a full name."""
+    """Return the last part of a full name."""
     return name.rpartition(".")[2]
 
 
 def _places(module: torch.nn.Module) -> Iterator[tuple[str, dict[str, torch.Tensor | None]]]:
-    """The dicts that hold the parameters and buffers, by the full names of what they hold."""
+    """Iterate over the full names of parameters and buffers, with the dict that holds each."""
     for prefix, part in module.named_modules(remove_duplicate=False):
         for kept in (part._parameters, part._buffers):
             for name in kept:
@@ -76,7 +76,7 @@ def _places(module: torch.nn.Module) -> Iterator[tuple[str, dict[str, torch.Tens
 
 
 def _shallow(module: torch.nn.Module) -> torch.nn.Module:
-    """A copy of a module that shares all tensors with it."""
+    """Return a copy of a module that shares all tensors with the original."""
     tensors = [*module.parameters(), *module.buffers()]
     for part in module.modules():
         tensors += [value for value in vars(part).values() if isinstance(value, torch.Tensor)]
@@ -84,7 +84,7 @@ def _shallow(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def _write_back(state: Mapping[str, torch.Tensor], places: Mapping[str, dict[str, torch.Tensor | None]]) -> None:
-    """A buffer that was assigned anew: the real one takes over the values."""
+    """Copy the values of buffers that a call has replaced into the original buffers."""
     with torch.no_grad():
         for name in state.keys() & places.keys():
             new, old = places[name][state_key(name)], state[name]
@@ -94,15 +94,15 @@ def _write_back(state: Mapping[str, torch.Tensor], places: Mapping[str, dict[str
 
 @dataclass(frozen=True)
 class Signature:
-    """What a compiler specialises on: `kind` are the names, dtypes, ranks and Python types of the inputs and the modes
-    around the call, `exact` adds sizes and Python values."""
+    """The properties of inputs that a compiler specialises on. `kind`: names, dtypes, ranks and Python types, and the
+    modes around the call. `exact`: sizes and Python values."""
 
     kind: tuple[object, ...]
     exact: tuple[object, ...]
 
 
 def signature(twin: Twin, args: Any, kwargs: Any) -> Signature:
-    """Describe the inputs of one call."""
+    """Return the signature of the inputs of one call."""
     leaves, spec = pytree.tree_flatten(_by_name(twin.function, args, kwargs))
     kinds = tuple((one.dtype, one.dim(), one.device.type) if _is_tensor(one) else type(one) for one in leaves)
     sizes = tuple((tuple(one.shape), one.is_contiguous()) if _is_tensor(one) else repr(one) for one in leaves)
@@ -116,7 +116,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _by_name(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any]:
-    """Inputs by the names of parameters, in the order of the parameters, however they were given."""
+    """Return inputs by the names of the parameters, whether they were passed by position or by name."""
     try:
         return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
     except (TypeError, ValueError):
@@ -124,7 +124,7 @@ def _by_name(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, 
 
 
 def input_roots(twin: Twin, args: Any, kwargs: Any) -> dict[str, Any]:
-    """The tensors among the inputs, by name: a compiled graph promises to change nothing else."""
+    """Return the tensors among the inputs by name. A compiled graph promises to change no other inputs."""
     found = {}
     for name, value in _by_name(twin.function, args, kwargs).items():
         for path, leaf in pytree.tree_flatten_with_path(value)[0]:
@@ -134,17 +134,17 @@ def input_roots(twin: Twin, args: Any, kwargs: Any) -> dict[str, Any]:
 
 
 def detached(output: Any) -> Any:
-    """The output with tensors of their own objects, which require no gradient."""
+    """Return the output with detached tensors, which require no gradient."""
     return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, output)
 
 
 def copied(values: Any) -> Any:
-    """The values with copies of their tensors, which require no gradient."""
+    """Return the values with detached copies of their tensors."""
     return pytree.tree_map_only(torch.Tensor, lambda one: one.detach().clone(), values)
 
 
 def twin_of(original: Any, *, keeps_python: bool = False) -> Twin | None:
-    """A twin, or `None` for what cannot be copied: its calls are not compared."""
+    """Return a twin, or `None` if `original` cannot be copied; its calls are then not compared."""
     try:
         return Twin(original, keeps_python=keeps_python)
     except InternalError:

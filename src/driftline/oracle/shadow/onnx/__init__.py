@@ -1,1 +1,1 @@
-"""The shadow of ONNX models: each node computed in higher precision, with what rounding may move."""
+"""The shadow of ONNX models: each node is computed in higher precision, with the rounding errors that are legal."""

@@ -1,7 +1,8 @@
-"""Chains of additions and multiplications with constants, which compilers fold into one of each.
+"""Chains of additions and multiplications with constants, which compilers fold into one multiplication and one
+addition.
 
 (x - mean) / std * gamma + beta becomes a * x + b. Where x lies near the mean, the difference is small and nearly exact,
-but a * x and b are large and are rounded, so the folded form errs by as much as these two round.
+but a * x and b are large and are rounded, so the folded form has the rounding errors of these two terms.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ _SCALES = ("Mul", "Div")
 
 
 class AffineChains:
-    """Follows chains through an ONNX graph by the names of values."""
+    """Tracks affine chains through an ONNX graph by the names of values."""
 
     def __init__(self, constants: Iterable[str]) -> None:
         self._constants = frozenset(constants)
         self._sizes: dict[str, tuple[Array, bool]] = {}  # |a * x| + |b| of the folded form; True after a shift
 
     def folded_size(self, node: Any, args: tuple[Any, ...], result: Array) -> Array | None:
-        """The size of the terms of the folded form, whose rounding remains; `None` where folding changes nothing:
-        outside of chains, and as long as no shift is followed by a scale or by another shift."""
+        """Return the size of the terms of the folded form, whose rounding errors remain in the result.
+
+        Returns `None` where folding changes nothing: outside of chains, and before a shift is followed by a scale or
+        shift.
+        """
         name = str(node.op_type)
         fixed = [place for place, given in enumerate(node.input) if given in self._constants]
         if name not in (*_SHIFTS, *_SCALES) or len(node.input) != 2 or len(fixed) != 1:
@@ -46,7 +50,7 @@ class AffineChains:
 
 
 def constants_of(initializers: Iterable[str], nodes: Iterable[Any], fed: Iterable[str]) -> set[str]:
-    """The names of values that no input of the graph reaches; `nodes` in their order."""
+    """Return the names of the values that depend on no input in `fed`; `nodes` must be in execution order."""
     known = set(initializers) - set(fed)
     for node in nodes:
         if all(name in known for name in node.input if name) and not getattr(node, "has_subgraph", False):

@@ -1,9 +1,9 @@
-"""ONNX operators that are played step by step, each step with its own rounding error.
+"""ONNX operators that are executed step by step, each step with its own rounding error.
 
-A mean or a norm that is computed once and used by many elements has one error that they share; a state has an error
-that is carried on. No elementwise amplitude can say either, so these operators are written out here. They also stand in
-for the reference evaluator where that departs from the standard: Softmax before opset 13, BatchNormalization before
-opset 14, LpNormalization with p=1, LRN, and recurrent operators with activations, clipping or sequence lengths.
+A mean or norm that many elements use has one error that they share, and the error of a state carries over to later
+steps. An elementwise amplitude can express neither, so these operators are written out here. They also replace the
+reference evaluator where it departs from the standard: Softmax before opset 13, BatchNormalization before opset 14,
+LpNormalization with p=1, LRN, and recurrent operators with activations, clipping or sequence lengths.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def _per_channel(value: Array, like: Array) -> Array:
 def _normalised(
     steps: Steps, x: Array, mean: Array, variance: Array, scale: Array, bias: Array, epsilon: float
 ) -> Array:
-    """scale * (x - mean) / sqrt(variance + epsilon) + bias, computed as it is often fused: one factor, one addend. Step
-    by step, the quotient may overflow before it is scaled."""
+    """Compute scale * (x - mean) / sqrt(variance + epsilon) + bias in the fused form, with one factor and one addend.
+    Overflows of the unfused form, where the quotient is computed before it is scaled, are allowed for."""
     deviation = steps.root(steps.round(variance + epsilon))
     factor = steps.round(scale / deviation)
     addend = steps.round(bias - steps.round(mean * factor))
@@ -39,7 +39,7 @@ def _normalised(
 
 
 def _variance(steps: Steps, x: Array, mean: Array, axes: tuple[int, ...]) -> Array:
-    """One pass or two: both are legal, and the error of one pass grows with the mean square."""
+    """Compute the variance by one pass over the data. This is legal, and its error grows with the mean square."""
     squares = steps.mean(steps.round(np.square(x)), axes)
     return np.maximum(steps.round(squares - steps.round(np.square(mean))), 0.0)
 
@@ -85,7 +85,8 @@ def _lp_normalization(steps: Steps, node: Any, inputs: list[Any], attributes: di
 
 
 def _shifted_exponentials(steps: Steps, x: Array, axes: tuple[int, ...]) -> tuple[Array, Array, Array]:
-    """x - max, its exponentials, and their sum; the maximum may be any number near it, so it is not disturbed."""
+    """Return the shift (the maximum), exp(x - shift), and the sum of the exponentials. The maximum is not disturbed,
+    because any number near it is legal."""
     largest = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(largest), largest, 0.0)
     below = steps.round(x - shift)
@@ -94,7 +95,7 @@ def _shifted_exponentials(steps: Steps, x: Array, axes: tuple[int, ...]) -> tupl
 
 
 def _softmax(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
-    """Before opset 13, where it is no function: over everything from the axis on."""
+    """Compute Softmax or LogSoftmax as before opset 13: over all axes from `axis` on."""
     (x,) = inputs
     axis = attributes.get("axis")
     first = 1 if axis is None else int(axis) % x.ndim
@@ -105,7 +106,8 @@ def _softmax(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, A
 
 
 def _log_sum_exp(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
-    """As a function of the standard it computes in double, which no implementation does for smaller types."""
+    """Compute ReduceLogSumExp step by step. The standard's function body computes in double, but implementations for
+    smaller types do not."""
     x = inputs[0]
     axes = inputs[1] if len(inputs) > 1 else attributes.get("axes")
     if axes is None or not np.asarray(axes).size:
@@ -119,7 +121,7 @@ def _log_sum_exp(steps: Steps, node: Any, inputs: list[Any], attributes: dict[st
 
 
 def _local_response(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
-    """Squares summed over neighbouring channels."""
+    """Compute LRN: divide by a power of the sum of squares over neighbouring channels."""
     (x,) = inputs
     size = int(attributes["size"])
     before, after = (size - 1) // 2, size // 2
@@ -131,7 +133,7 @@ def _local_response(steps: Steps, node: Any, inputs: list[Any], attributes: dict
 
 
 def _running_sum(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
-    """The error of each partial sum is carried on to all that follow."""
+    """Compute CumSum. The error of each partial sum carries over to all later ones."""
     x, axis = inputs[0], int(np.asarray(inputs[1]).reshape(-1)[0])
     forward = np.flip(x, axis) if attributes.get("reverse") else x
     partial = np.cumsum(forward, axis)
@@ -147,7 +149,8 @@ def _running_sum(steps: Steps, node: Any, inputs: list[Any], attributes: dict[st
 
 
 def _interpolated(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
-    """Weights are computed once for each place along an axis: all that lie there share what is wrong with them."""
+    """Compute an interpolating Resize. Weights are computed once per index of an axis, so elements at an index share an
+    error."""
     (result,) = evaluated(node, inputs, {})
     x = inputs[0]
     for axis, (before, after) in enumerate(zip(x.shape, result.shape, strict=True)):
@@ -172,7 +175,8 @@ COMPOSITES: dict[str, Composite] = {
 
 
 def is_composite(node: Any, opset: int) -> bool:
-    """Is the node played step by step? Old forms with other meanings are left to the evaluator."""
+    """True if the node is executed step by step. Older versions of operators with another meaning are left to the
+    evaluator."""
     if node.op_type == "BatchNormalization":
         return opset >= 9 and (opset >= 14 or len(node.output) == 1)
     if node.op_type in ("Softmax", "LogSoftmax"):

@@ -1,4 +1,4 @@
-"""Opens the shadow of an ONNX program."""
+"""Open the shadow of an ONNX program in the evaluator of the ONNX project."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from driftline.programs.opened import OpenedProgram
 
 
 def open_shadow(program: OpenedProgram, arrays: Arrays, arithmetic: Arithmetic) -> OnnxShadow:
+    """Return the shadow of the program for these inputs. Raises `NoExactReference` if the model cannot be opened in
+    float64."""
     try:
         return OnnxShadow(program.model(), arrays, arithmetic)
     except NoExactReference:

@@ -1,4 +1,4 @@
-"""Where in an ONNX graph a clause of the specification applies: which elements of a result may be anything."""
+"""Find where the ONNX specification leaves results open: the clauses that apply to a node and the affected elements."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from driftline.oracle.shadow.onnx.readings import readings_of
 from driftline.oracle.shadow.open_runs import Reading
 from driftline.oracle.specification import clauses_of
 
-# What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
-# and not; floats, once, by NaN, and once by what a comparison gives in which every NaN loses.
+# Replacements for open elements in the runs that show which outputs depend on them: small and large, positive and
+# negative, odd and even. Floats are also replaced by NaN, and by the result of a comparison that every NaN loses.
 NAN, NAN_LOSES = "nan", "nan loses"
 ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x5555555555555555, NAN, NAN_LOSES)
 _FAR_FROM_LARGEST = 1e70  # sums of products of four such numbers are finite doubles
@@ -28,8 +28,11 @@ _LOSERS = {
 
 
 def index_range(node: Any, inputs: list[Any]) -> int:
-    """Among how many places the node chooses; zero if it does not. What compares the choice with an index, or takes the
-    smaller of the two, depends on it only for some indices: each has to be tried."""
+    """Return the number of indices among which the node chooses, or 0 if it makes no choice.
+
+    An operation that compares the choice with one index depends on it for some indices only, so every index must be
+    tried.
+    """
     if node.op_type not in ("ArgMax", "ArgMin", "TopK"):
         return 0
     axis = getattr(node, "axis", None)
@@ -38,8 +41,9 @@ def index_range(node: Any, inputs: list[Any]) -> int:
 
 
 def open_elements(node: Any, inputs: list[Any], result: Any, dtype: str) -> tuple[str, Array] | None:
-    """The first clause that applies to this node on these values, and the elements of its result that are open. `dtype`
-    is the float type in which the program stores the result, if it is one."""
+    """Return the first clause that applies to this node for these values, and a mask of the elements of its result that
+    any clause leaves open, or `None`. `dtype` is the float type in which the program stores the result, or an empty
+    string."""
     if not isinstance(result, np.ndarray) or not result.size:
         return None
     inputs = [_as_stored(value, dtype) for value in inputs]
@@ -52,7 +56,7 @@ def open_elements(node: Any, inputs: list[Any], result: Any, dtype: str) -> tupl
 
 
 def _as_stored(value: Any, dtype: str) -> Any:
-    """With infinities where the program has them, and its shadow a number beyond the range of the program's type."""
+    """Return the value with infinities where its numbers exceed the range of the program's type."""
     if not dtype or not isinstance(value, np.ndarray) or value.dtype != np.float64 or dtype.startswith("complex"):
         return value
     beyond = np.abs(value) > IEEE.largest(dtype)
@@ -65,7 +69,7 @@ def _cast(node: Any, inputs: list[Any], result: Array) -> Array | None:
         return None
     limits = np.iinfo(result.dtype)
     whole = np.trunc(source)
-    # as floats: 2^63 - 1 is not one, so the upper end is compared with the power of two above it
+    # 2^63 - 1 is not a float, so the upper end is compared with the power of two above it
     return np.asarray(np.isnan(whole) | (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0))
 
 
@@ -94,7 +98,7 @@ def _unbounded(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Where the same operation on doubles leaves the range of the integers."""
+    """Return a mask of the elements where the operation, repeated on doubles, leaves the range of the integer type."""
     if result.dtype.kind not in "iu":
         return None
     limits = np.iinfo(result.dtype)
@@ -106,7 +110,8 @@ def _overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _partial_overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Finite doubles whose sum is not: a program in smaller floats never comes here, since its shadow has room."""
+    """Return a mask of the results that are not finite although the terms are finite doubles: a partial sum may
+    overflow. Programs in smaller floats are not affected, since their shadow computes in float64."""
     if result.dtype.kind != "f" or bool(np.isfinite(result).all()):
         return None
     sizes = [finite_size(v) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v for v in inputs]
@@ -138,7 +143,8 @@ def _shift(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _nan_compared(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Elements into whose comparison a NaN went. A pooling or reduction of the marks themselves finds them."""
+    """Return a mask of the elements whose comparison involves a NaN. For pooling and reductions, the operator is run on
+    a mask of NaNs."""
     if not any(_has_nan(value) for value in inputs):
         return None
     name = node.op_type
@@ -176,7 +182,8 @@ def _has_nan(value: Any) -> bool:
 
 
 def _not_finite(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """What a NaN or infinity of the input may reach: by an interpolation its neighbourhood, by a transform all."""
+    """Return a mask of the elements that a NaN or infinity of the input may reach: neighbours in an interpolation, all
+    in a transform."""
     source = inputs[0]
     if not isinstance(source, np.ndarray) or source.dtype.kind != "f":
         return None
@@ -201,14 +208,15 @@ def _not_finite(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _contracted(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """What is not finite, where three operands or more are multiplied."""
+    """Return a mask of the results that are not finite in a product of three or more operands."""
     if len(inputs) < 3 or result.dtype.kind != "f" or bool(np.isfinite(result).all()):
         return None
     return ~np.isfinite(result)
 
 
 def _sloped(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Where zero would meet an infinity. How the slope is broadcast is the operator's own business."""
+    """Return a mask of the elements where zero is multiplied by an infinite slope. The operator itself is run to
+    broadcast the slope."""
     x, slope = inputs[:2]
     if result.dtype.kind != "f" or bool(np.isfinite(slope).all()):
         return None
@@ -221,7 +229,7 @@ def _nan(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 
 def _scatter(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Where two updates meet without a reduction. Counted in the same way as they are written."""
+    """Return a mask of the elements that several updates write to without a reduction."""
     if getattr(node, "reduction", None) not in (None, "none", b"none"):
         return None
     indices, written = np.asarray(inputs[1]), np.zeros(result.shape, dtype=np.int64)
@@ -258,7 +266,8 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
 def replaced(
     node: Any, inputs: list[Any], result: Array, mask: Array, alternative: int | str | Array | Reading, dtype: str = ""
 ) -> Array:
-    """The result with its open elements set to something else. Indices stay indices: others could not be used."""
+    """Return the result with its open elements replaced by `alternative`. Indices are replaced by other valid indices
+    only."""
     if isinstance(alternative, Reading):
         known = readings_of(node, inputs, result, dtype)
         return np.where(mask, alternative.of(known), result) if known else result

@@ -1,4 +1,4 @@
-"""Prepares an ONNX model for its shadow: compositions taken apart, and the type in which each value is stored."""
+"""Prepare an ONNX model for its shadow: inline composite operators, and find the type in which each value is stored."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from driftline.core.tensors import is_float
 from driftline.programs.onnx.floats import SMALL_FLOATS, with_floats_in
 
-# Functions of the standard whose parts may each round. Left whole: those whose function body computes in double
-# (ReduceLogSumExp, AffineGrid), overflows where implementations do not (Softplus), or that one rounding describes.
+# Functions of the standard whose parts may each round. Not listed: functions whose body computes in double
+# (ReduceLogSumExp, AffineGrid) or overflows where implementations do not (Softplus), and those with a single rounding.
 _COMPOSITIONS = (
     "Attention", "CausalConvWithState", "DynamicQuantizeLinear", "Gelu", "GroupNormalization", "HardSigmoid",
     "HardSwish", "LayerNormalization", "LinearAttention", "LogSoftmax", "MeanVarianceNormalization", "Mish",
@@ -19,20 +19,20 @@ _COMPOSITIONS = (
 
 
 def taken_apart(model: Any) -> Any:
-    """The model with its own functions, and those compositions, replaced by their parts."""
+    """Return the model with its local functions, and the operators in `_COMPOSITIONS`, replaced by their parts."""
     from onnx import inliner
 
     model = inliner.inline_local_functions(model)
     _spell_out_defaults(model)
     _declare_constants(model)
-    # The inliner stumbles over arguments that are left out before the last one; such nodes stay whole.
+    # The inliner fails on omitted arguments before the last one; such nodes stay whole.
     gaps = {node.op_type for graph in graphs(model.graph) for node in graph.node if "" in node.input}
     selected = [("", name) for name in _COMPOSITIONS if name not in gaps]
     return inliner.inline_selected_functions(model, selected, exclude=False, inline_schema_functions=True)
 
 
 def _spell_out_defaults(model: Any) -> None:
-    """The inliner leaves an attribute without a value empty, where the operator has a default for it."""
+    """Set missing attributes to the operator's defaults, because the inliner would leave them empty."""
     from onnx import defs
 
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
@@ -47,7 +47,7 @@ def _spell_out_defaults(model: Any) -> None:
 
 
 def _declare_constants(model: Any) -> None:
-    """The inliner asks for the types of a node's arguments, and knows none of an initializer that is no input."""
+    """Declare the types of all initializers, because the inliner needs the types of a node's arguments."""
     from onnx import helper
 
     for graph in graphs(model.graph):
@@ -59,15 +59,16 @@ def _declare_constants(model: Any) -> None:
 
 
 def promoted(model: Any) -> Any:
-    """The same in float64. Inferred types of intermediate values are dropped: the evaluator does not need them."""
+    """Return the model with small floats replaced by float64, and without the inferred types, which the evaluator does
+    not need."""
     model = with_floats_in(model, "float64", SMALL_FLOATS)
     del model.graph.value_info[:]
     return model
 
 
 def inferred_types(model: Any) -> dict[str, str]:
-    """Name of a value -> the float type in which the program stores it, and '' for what is no float. Values of which
-    nothing is known are missing."""
+    """Map the names of values to the float types in which the program stores them, or '' for values that are not
+    floats. Values of unknown type are missing; the map is empty if shape inference fails."""
     from onnx import shape_inference
 
     try:
@@ -85,7 +86,7 @@ def inferred_types(model: Any) -> dict[str, str]:
 
 
 def graphs(graph: Any) -> Iterator[Any]:
-    """A graph and all graphs inside its nodes."""
+    """Iterate over a graph and all graphs inside its nodes."""
     from onnx import AttributeProto
 
     yield graph
@@ -96,6 +97,7 @@ def graphs(graph: Any) -> Iterator[Any]:
 
 
 def type_name(element: int) -> str:
+    """Return the numpy name of an ONNX element type, or an empty string if it is neither float nor complex."""
     from onnx import helper
 
     try:

@@ -1,4 +1,4 @@
-"""What is known of a node of an ONNX graph before it is played."""
+"""The properties of a node of an ONNX graph that are known before it runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 
 @dataclass(frozen=True)
 class Plan:
-    """What every run needs to know of a node."""
+    """The properties of a node that every run needs."""
 
-    node: Any  # kept, so that its id is not given to another
+    node: Any  # kept alive, so that its id is not reused
     container: bool
     names: tuple[str, ...]
     dtypes: tuple[str | None, ...]
@@ -26,22 +26,23 @@ class Plan:
     composite: bool
     decides: bool
     exact: bool
-    requantises: bool  # it makes quantised values of what was computed from such
+    requantises: bool  # it quantises a value that derives from quantised values
 
 
 class Planner:
-    """Finds out what is the same every time a node runs: a graph is played dozens of times."""
+    """Computes the plan of each node once, because a graph is executed dozens of times."""
 
     def __init__(self, types: dict[str, str], arithmetic: Arithmetic, opset: int) -> None:
         self._types = types
         self._arithmetic = arithmetic
         self._opset = opset
         self._plans: dict[int, Plan] = {}
-        self.operators: set[str] = set()  # all that were planned
-        self.requantises = False  # any of them
+        self.operators: set[str] = set()  # of all planned nodes
+        self.requantises = False  # True if any planned node does
         self._from_codes: set[str] = set()  # values that are computed from quantised ones
 
     def plan(self, node: Any) -> Plan:
+        """Return the plan of a node, computing it on the first call."""
         found = self._plans.get(id(node))
         if found is None:
             found = self._plans[id(node)] = self._planned(node)
@@ -66,20 +67,23 @@ class Planner:
         )
 
     def _notes_codes(self, node: Any) -> bool:
-        """Follow quantised values; a node is planned when it is first run, after those before it. To quantise what was
-        never quantised is one rounding, which the standard lays down: there, a quantum too much is plainly wrong."""
+        """Record which values derive from quantised values; return True if the node quantises such a value again.
+
+        Nodes are planned in the order of their first run. Quantising a value that was never quantised is a single
+        rounding that the standard specifies, so an error of one quantum is not legal there.
+        """
         function = getattr(node, "impl_", None)
         inside = [inner.onnx_node for inner in function.rt_nodes_] if function else []
         derived = any(map(self._touches_codes, (node.onnx_node, *inside)))
         if derived:
             self._from_codes.update(node.output)
-            for body in _bodies(node.onnx_node):  # what it is given it knows by names of its own
+            for body in _bodies(node.onnx_node):  # the body has its own names for its inputs
                 self._from_codes.update(value.name for value in body.input)
             self._from_codes.update(function.input_names if function else ())
         return node.op_type in QUANTISING and derived
 
     def _touches_codes(self, node: Any) -> bool:
-        """A branch or a loop does if anything inside of it does."""
+        """True if the node, or any node inside its branches or loop bodies, reads quantised values."""
         if node.op_type in READS_CODES or any(name in self._from_codes for name in node.input):
             return True
         return any(self._touches_codes(inner) for body in _bodies(node) for inner in body.node)
@@ -96,14 +100,16 @@ class Planner:
         return unit(after) <= unit(before) and largest(after) >= largest(before)
 
     def _leaves_floats(self, node: Any) -> bool:
-        """Is it a cast of a float to an integer, a boolean, or a float so small that it is kept as it is?"""
+        """True if the node casts a float to an integer, a boolean, or an 8-bit float, which the shadow keeps as it
+        is."""
         if node.op_type not in ("Cast", "CastLike") or not self._types.get(node.input[0]):
             return False
         after = self._types.get(node.output[0], "")
         return not after or after.startswith("float8")
 
     def _dtypes(self, node: Any) -> tuple[str | None, ...]:
-        """The float types in which the program stores the results; for unknown ones, that of an argument."""
+        """Return the float types in which the program stores the results. If a type is unknown, use that of an
+        argument."""
         known = [self._types.get(name) for name in node.input]
         usual = next((t for t in known if t), None)
         return tuple(self._types.get(name, usual or "") or None for name in node.output)
@@ -116,7 +122,7 @@ def _is_container(node: Any) -> bool:
 
 
 def _bodies(node: Any) -> list[Any]:
-    """The graphs inside of a node."""
+    """Return the graphs inside a node."""
     return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
 
 

@@ -1,4 +1,4 @@
-"""Opens the shadow of an ONNX program that is played on torch: one recorded run, as for torch programs."""
+"""Open the shadow of an ONNX program that is executed on torch: one run is recorded, as for torch programs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from driftline.programs.opened import OpenedProgram
 
 
 def open_shadow(program: OpenedProgram, arrays: Arrays, arithmetic: Arithmetic) -> TorchShadow:
+    """Return the shadow of the program for these inputs. Raises `NoExactReference` if the run cannot be recorded."""
     try:
         played = PlayedOnnx(program)
         tape = record(lambda: played.tensors(arrays))

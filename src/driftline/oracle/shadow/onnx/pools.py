@@ -1,5 +1,5 @@
-"""Pooling over windows, as array operations: the evaluator visits every window in Python, which no series of runs can
-afford. Forms that are rare (rounding sizes up, returning places) are left to the evaluator."""
+"""Pooling over windows as array operations. The ONNX evaluator visits every window in Python, which is too slow for
+many runs. Rare variants (sizes rounded up, indices returned) are left to the evaluator."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from driftline.oracle.shadow.onnx.steps import Composite, Steps
 
 
 def is_plain_pool(node: Any) -> bool:
+    """True if the pool neither rounds sizes up nor returns indices."""
     return not getattr(node, "ceil_mode", 0) and len(node.output) == 1
 
 
 def _pads(attributes: dict[str, Any], sizes: tuple[int, ...], spans: list[int], strides: list[int]) -> list[Any]:
-    """Elements to add before and after each spatial axis."""
+    """Return the number of elements to add before and after each spatial axis."""
     mode = attributes.get("auto_pad") or "NOTSET"
     mode = mode.decode() if isinstance(mode, bytes) else mode
     if mode == "VALID":
@@ -33,7 +34,7 @@ def _pads(attributes: dict[str, Any], sizes: tuple[int, ...], spans: list[int], 
 
 
 def windows(x: Array, attributes: dict[str, Any], fill: float) -> tuple[Array, tuple[int, ...]]:
-    """All windows, as further axes at the end; and which axes these are."""
+    """Return all windows of `x` as additional axes at the end, and the numbers of these axes."""
     kernel = list(attributes["kernel_shape"])
     rank = len(kernel)
     strides = list(attributes.get("strides") or [1] * rank)
@@ -51,9 +52,10 @@ def windows(x: Array, attributes: dict[str, Any], fill: float) -> tuple[Array, t
 
 
 def _rounded_up(size: int, around: tuple[int, int], span: int, stride: int) -> tuple[int, int]:
-    """Lengthen the padding of an axis for a last window that reaches beyond it, unless this begins in the padding."""
+    """Lengthen the padding of an axis for a last window that extends beyond it, unless that window starts in the
+    padding."""
     before, after = around
-    last = -(-(before + size + after - span) // stride) * stride  # where the last window begins
+    last = -(-(before + size + after - span) // stride) * stride  # start of the last window
     if last >= before + size:
         last -= stride
     return before, max(after, last + span - before - size)

@@ -1,7 +1,7 @@
-"""What an open element of an ONNX node may be, where the specification can be read in a few ways only.
+"""The values that an open element of an ONNX node may have, where the specification has only a few readings.
 
-A clause that leaves two results open does not allow a third: the maximum of numbers and a NaN is NaN, or the maximum of
-the numbers. Nodes that are not here may return anything where a clause applies to them.
+A clause that leaves two results open does not allow a third: the maximum of numbers and a NaN is either NaN or the
+maximum of the numbers. Nodes that are not listed here may return anything where a clause applies to them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import IEEE
 
-MOST = 8  # readings of one node
+MOST = 8  # most readings of one node
 _LOSERS = {
     **dict.fromkeys(("Max", "ReduceMax", "MaxPool", "GlobalMaxPool"), -np.inf),
     **dict.fromkeys(("Min", "ReduceMin"), np.inf),
@@ -22,8 +22,8 @@ _LOSERS = {
 
 
 def readings_of(node: Any, inputs: list[Any], result: Array, dtype: str) -> list[Array]:
-    """The results by each reading; empty where the open elements may be anything. `dtype`: the float type in which
-    the program stores the result."""
+    """Return the result under each reading, or an empty list where open elements may have any value. `dtype` is the
+    float type in which the program stores the result."""
     rule = _RULES.get(node.op_type)
     if rule is None:
         return []
@@ -36,7 +36,8 @@ def readings_of(node: Any, inputs: list[Any], result: Array, dtype: str) -> list
 
 
 def _comparison(node: Any, inputs: list[Any], result: Array, largest: float) -> list[Array]:
-    """Without the NaNs. Of nothing but NaNs the extreme is that of nothing: an infinity, or the end of the range."""
+    """Return the results where NaN wins, and where NaNs are ignored. If all values are NaN, the latter is an infinity
+    or the end of the range."""
     loser = _LOSERS[node.op_type]
     compared = [np.where(np.isnan(v), loser, v) if _is_float(v) else v for v in inputs]
     found = np.asarray(node.run(*compared)[0])
@@ -44,7 +45,8 @@ def _comparison(node: Any, inputs: list[Any], result: Array, largest: float) -> 
 
 
 def _clip(node: Any, inputs: list[Any], result: Array, largest: float) -> list[Array]:
-    """A NaN may become either bound; an infinity without a bound on its side, the end of the range."""
+    """Return the readings of Clip: a NaN becomes NaN or either bound; an infinity without a bound on its side stays or
+    becomes the end of the range."""
     x = np.asarray(inputs[0])
     attributes = (getattr(node, "min", None), getattr(node, "max", None))
     given = [inputs[at] if len(inputs) > at and inputs[at] is not None else attributes[at - 1] for at in (1, 2)]
@@ -68,7 +70,7 @@ def _sign(node: Any, inputs: list[Any], result: Array, largest: float) -> list[A
 
 
 def _scatter(node: Any, inputs: list[Any], result: Array, largest: float) -> list[Array]:
-    """Any of the updates that meet in one place may be the last."""
+    """Return the result for each order of updates to the same element: any of them may be the last."""
     if getattr(node, "reduction", None) not in (None, "none", b"none"):
         return []
     data, indices, updates = (np.asarray(value) for value in inputs[:3])
@@ -86,8 +88,8 @@ def _scatter(node: Any, inputs: list[Any], result: Array, largest: float) -> lis
 
 
 def written_in_turns(data: Array, places: Array, updates: Array) -> list[Array]:
-    """The data with updates written to flat places, each time with another one of those that share a place. Empty where
-    too many do."""
+    """Return copies of `data` with `updates` written to flat indices, each time with another one of the updates that
+    share an index. Returns an empty list if more than `MOST` updates share one."""
     flat, values = places.reshape(-1), np.broadcast_to(updates, places.shape).reshape(-1)
     most = int(np.bincount(flat).max(initial=0)) if flat.size else 0
     if not 1 < most <= MOST:

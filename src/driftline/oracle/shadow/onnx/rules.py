@@ -1,8 +1,8 @@
-"""What each ONNX operator is, to the noise model: exact, pointwise, transcendental or a sum.
+"""Classify each ONNX operator for the noise model: exact, pointwise, transcendental or a sum.
 
-Compositions are not here: those that the ONNX standard itself defines as functions are taken apart before the graph is
-played (`onnx/parts.py`), others are played step by step (`onnx/composites.py`). An operator that is in no list falls
-back to a generous rule, and the verdict says so.
+Compositions are not listed here: those that the ONNX standard defines as functions are replaced by their parts before
+the graph is executed (`onnx/parts.py`), others are executed step by step (`onnx/composites.py`). For an operator in no
+list a generous rule is used, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from driftline.oracle.noise import Joint, stored, together, transcendental
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.onnx.sums import JOINT, SUMS, generous
 
-# Move, choose or step: exact on what they are given.
+# Operators that move, choose or step: their results are exact for the given arguments.
 EXACT = {
     # moving
     "CenterCropPad", "Compress", "Concat", "ConcatFromSequence", "Constant", "ConstantOfShape", "DepthToSpace",
@@ -43,7 +43,7 @@ TRANSCENDENTAL = {
 }  # fmt: skip
 
 
-ROOTS = {"Pow", "Sqrt"}  # of these, what no fast exponential touches
+ROOTS = {"Pow", "Sqrt"}  # not affected by a fast exponential
 EXPONENTIAL = (TRANSCENDENTAL - ROOTS) | {
     "Celu", "Elu", "GRU", "Gelu", "LSTM", "LogSoftmax", "Mish", "RNN", "ReduceLogSumExp", "Selu", "Sigmoid", "Softmax",
     "Softplus",
@@ -55,7 +55,8 @@ def _one(call: Call) -> Array | float:
 
 
 def _negative_side(name: str, default: float) -> Callable[[Call], Array]:
-    """exp(x) - 1 on the negative side, where it passes numbers as large as one; nothing on the positive side."""
+    """Return a rule for exp(x) - 1 on the negative side, where numbers as large as one are rounded; zero on the
+    positive side."""
 
     def size(call: Call) -> Array:
         alpha = call.kwargs.get(name)
@@ -64,9 +65,9 @@ def _negative_side(name: str, default: float) -> Callable[[Call], Array]:
     return size
 
 
-FAST_THROUGH_ONE = {"Erf", "Tanh"}  # coarse implementations of them have no relative accuracy near zero
-# Functions whose textbook formula passes a number larger than the result, so that its rounding remains: sigmoid as
-# 1/2 + tanh(x/2)/2, softplus as log(1 + exp(x)), elu as exp(x) - 1.
+FAST_THROUGH_ONE = {"Erf", "Tanh"}  # coarse implementations have no relative accuracy near zero
+# Functions whose textbook formula uses a number larger than the result, whose rounding error remains: sigmoid as 1/2 +
+# tanh(x/2)/2, softplus as log(1 + exp(x)), elu as exp(x) - 1.
 THROUGH: dict[str, Callable[[Call], Any]] = {
     "Sigmoid": _one,
     "Softplus": _one,
@@ -80,7 +81,7 @@ THROUGH: dict[str, Callable[[Call], Any]] = {
 
 
 def is_exact(name: str, attributes: dict[str, Any]) -> bool:
-    """Casts are a case of their own: they round when the new type is coarser."""
+    """True if the operator does not round. Casts are handled elsewhere: they round when the new type is coarser."""
     if name in ("ScatterElements", "ScatterND"):
         return attributes.get("reduction", "none") in (None, "none", "max", "min")
     if name in ("Resize", "Upsample"):
@@ -90,13 +91,16 @@ def is_exact(name: str, attributes: dict[str, Any]) -> bool:
     return name in EXACT
 
 
-# Correctly rounded in every implementation, so without error where the result is a number of the stored type.
+# Correctly rounded in every implementation, so exact where the stored type can represent the result.
 _CORRECTLY_ROUNDED = {"Add", "Cast", "CastLike", "Div", "Mul", "Sub"}
 
 
 def came_out_exact(call: Call) -> bool:
-    """Is there nothing to round? Sizes computed in floats, powers of two and exponents written as constants must not
-    be moved: the rest of the graph asks for exactly these numbers."""
+    """True if a correctly rounded operation had nothing to round.
+
+    Such results must not be disturbed: sizes computed in floats, powers of two and constant exponents must stay exact
+    for the rest of the graph.
+    """
     if str(call.target.op_type) not in _CORRECTLY_ROUNDED or call.dtypes[0] is None:
         return False
     result = call.results[0]
@@ -107,7 +111,7 @@ def came_out_exact(call: Call) -> bool:
 
 
 def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
-    """The size of the rounding error of each result, and whether a proper rule was found for it."""
+    """Return the size of the rounding error of each result, and whether a specific rule was found for the operator."""
     name = str(call.target.op_type)
     if came_out_exact(call):
         return [None], True
@@ -137,6 +141,6 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
 
 
 def joint_errors(call: Call) -> Joint | None:
-    """The errors that elements of the result have in common."""
+    """Return the errors that are correlated between elements of the result, or `None`."""
     rule = JOINT.get(str(call.target.op_type))
     return rule(call) if rule and call.dtypes[0] else None

@@ -1,4 +1,4 @@
-"""The ways of playing an ONNX graph: as the reference, with rounding errors, pushed, and with open things changed."""
+"""The kinds of runs of an ONNX graph: reference, noisy, with pushed decisions, and with open elements replaced."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ OnnxAlternative = int | str | Order | Reading
 
 @dataclass
 class OnnxRunMemory:
-    """What one run finds out and others use."""
+    """Data that one run records and later runs use."""
 
     types: dict[str, str]  # name of a value -> the float type in which the program stores it
-    sizes: dict[Key, list[Array | None]] = field(default_factory=dict)  # of rounding errors
+    sizes: dict[Key, list[Array | None]] = field(default_factory=dict)  # sizes of rounding errors
     joint: dict[Key, Joint | None] = field(default_factory=dict)
     decisions: dict[Key, Decision] = field(default_factory=dict)
     open: dict[Key, dict[int, Array]] = field(default_factory=dict)  # elements that the specification leaves open
-    # Those of them of which a few readings are known. What rounding alone leaves open (a NaN that comes of an overflow
-    # on the way, or of a number just outside of a domain) is not among them: the readings are those of the reference.
+    # Open elements whose readings are known. Elements that rounding alone leaves open (a NaN from an overflow in
+    # between, or from a number just outside a domain) are not included, because readings are those of the reference.
     bound: dict[Key, dict[int, Array]] = field(default_factory=dict)
-    open_indices: int = 0  # among how many places an open choice is made
+    open_indices: int = 0  # number of indices among which an open choice is made
     clauses: set[str] = field(default_factory=set)
     unruled: set[str] = field(default_factory=set)  # operators for which there is no rule
     subnormal: bool = False  # a rounded result is a subnormal number
@@ -48,7 +48,8 @@ class OnnxRunMemory:
     def note_open(
         self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...], *, exactly: bool = False
     ) -> None:
-        """Look for clauses that apply to a node on these values; `exactly`, if they are those of the reference."""
+        """Record the clauses that apply to a node for these values; `exactly` if the values are those of the reference
+        run."""
         for index, result in enumerate(results):
             dtype = self.types.get(node.output[index], "")
             found = open_elements(node, inputs, result, dtype)
@@ -59,7 +60,7 @@ class OnnxRunMemory:
                 continue
             clause, mask = found
             known = self.open.setdefault(key, {}).get(index)
-            if known is not None and known.shape != mask.shape:  # the run went another way than the reference
+            if known is not None and known.shape != mask.shape:  # this run took another path than the reference
                 continue
             self.clauses.add(clause)
             self.open_indices = max(self.open_indices, index_range(node, inputs))
@@ -68,7 +69,7 @@ class OnnxRunMemory:
                 self.bound.setdefault(key, {})[index] = mask
 
     def open_of(self, *, bound: bool) -> dict[Key, dict[int, Array]]:
-        """The open elements of which readings are known, or the others."""
+        """Return the masks of open elements: with `bound`, those whose readings are known, else the others."""
         chosen = self.bound
         if not bound:
             chosen = {
@@ -80,7 +81,7 @@ class OnnxRunMemory:
 
 
 class OnnxRun:
-    """What is particular to one way of playing the graph."""
+    """The base class of runs; subclasses override the hooks that the shadow calls at each node."""
 
     noise: NoiseSource | None = None
 
@@ -88,29 +89,32 @@ class OnnxRun:
         self.memory = memory
 
     def given(self, doubles: dict[str, tuple[Array, Array]]) -> dict[str, Array]:
-        """Inputs and constants that the run has otherwise, of those that the target rounds, with the size of that."""
+        """Return changed inputs and constants by name, from those that the target rounds and the size of their
+        errors."""
         return {}
 
     def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
-        """The float arguments with which the operator decides, by position."""
+        """Return the float arguments, by position, with which the operator decides in this run."""
         return values
 
     def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the results of a node, with open elements recorded or replaced."""
         return results
 
     def requantise(self, result: Array, quanta: int) -> Array:
-        """A quantised result, as the run has it."""
+        """Return a quantised result, moved by up to `quanta` if this run does so."""
         return result
 
     def round(self, key: Key, call: Call) -> tuple[Any, ...]:
+        """Return the results of an operation, with rounding errors if this run makes any."""
         return call.results
 
     def count(self, roundings: int, terms: float) -> None:
-        """So many results are rounded here, of so many numbers each."""
+        """Count `roundings` rounded results, each computed from at most `terms` numbers."""
 
 
 class OnnxMeasuringRun(OnnxRun):
-    """Finds out how large an error each operator may make."""
+    """The reference run, which records how large an error each operator may make."""
 
     def __init__(self, memory: OnnxRunMemory, constants: Iterable[str] = ()) -> None:
         super().__init__(memory)
@@ -169,7 +173,7 @@ class OnnxMeasuringRun(OnnxRun):
 
 
 class OnnxNoisyRun(OnnxRun):
-    """Makes errors of that size."""
+    """A run with random errors of the sizes that the reference run recorded."""
 
     def __init__(self, memory: OnnxRunMemory, noise: NoiseSource) -> None:
         super().__init__(memory)
@@ -184,7 +188,7 @@ class OnnxNoisyRun(OnnxRun):
 
     def round(self, key: Key, call: Call) -> tuple[Any, ...]:
         sizes, joint = self.memory.sizes.get(key), self.memory.joint.get(key)
-        if sizes is None or not _fit(sizes, call.results):  # the run went another way than the reference
+        if sizes is None or not _fit(sizes, call.results):  # this run took another path than the reference
             (sizes, _), joint = amplitudes(call), joint_errors(call)
         return tuple(
             result if size is None or dtype is None else np.asarray(self.noise.disturb(result, size, dtype, joint))
@@ -192,14 +196,15 @@ class OnnxNoisyRun(OnnxRun):
         )
 
     def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What is rounded to the grid may overflow there, and only then meet a clause."""
+        """Record open elements in noisy runs too: a value rounded to the grid may overflow, so that a clause
+        applies."""
         if has_clauses("onnx", str(node.op_type)):
             self.memory.note_open(key, node, inputs, results)
         return results
 
 
 class OnnxPushedRun(OnnxRun):
-    """Pushes what decides."""
+    """A run in which the arguments of decisions are moved as far as is legal."""
 
     def __init__(self, memory: OnnxRunMemory, run: int) -> None:
         super().__init__(memory)
@@ -214,7 +219,7 @@ class OnnxPushedRun(OnnxRun):
 
 
 class OnnxAlternativeRun(OnnxRun):
-    """Makes something else of what is left open."""
+    """A run in which open elements have other values."""
 
     def __init__(self, memory: OnnxRunMemory, value: OnnxAlternative, masks: dict[Key, dict[int, Array]]) -> None:
         super().__init__(memory)
@@ -241,7 +246,7 @@ class OnnxAlternativeRun(OnnxRun):
 
 
 def _memory_of(array: Array) -> tuple[Any, ...]:
-    """Where an array lies, and how; the results of nodes are not written to."""
+    """Return a key for the memory and layout of an array. Results of nodes are never written to."""
     return array.__array_interface__["data"][0], *layout(array.shape, array.strides, array.flags.c_contiguous)
 
 

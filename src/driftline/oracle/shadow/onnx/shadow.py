@@ -1,8 +1,8 @@
-"""The shadow of an ONNX model: its graph, played in float64, with and without rounding errors.
+"""The shadow of an ONNX model: its graph, executed in float64 with and without rounding errors.
 
-The graph is walked by an evaluator of the ONNX project, node by node; each node passes through the run that is being
-played, also in the graphs inside If, Loop and Scan. What a node did before is found by the names of its results and
-how often it ran, since inside a loop it runs many times.
+An evaluator of the ONNX project visits the graph node by node, including the graphs inside If, Loop and Scan. Each node
+is passed to the current run. The records of a node are keyed by the names of its results and by how often it ran
+before, because a node inside a loop runs many times.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ from driftline.oracle.shadow.open_runs import READINGS, OpenRuns
 from driftline.oracle.shadow.quantised import pushed_runs
 from driftline.programs.onnx.evaluator import make_evaluator
 
-ROUNDINGS_OF_A_COMPOSITE = 8  # for each result; no composite has more in a row before it is carried on
+ROUNDINGS_OF_A_COMPOSITE = 8  # per result; no composite has a longer chain of roundings
 KEPT_BYTES = 1 << 16
-_RESHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}  # a choice behind them is still one
+# the result of a choice may pass through these
+_RESHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
 
 class OnnxShadow:
-    """Plays a model: once as the reference, then with the rounding errors of legal implementations, and, where rounding
-    can decide something, with the deciding values pushed as far as is legal."""
+    """Executes a model once as the reference, then with the rounding errors of legal implementations, and, where
+    rounding can decide something, with the deciding values pushed as far as is legal."""
 
     def __init__(self, model: Any, arrays: Arrays, arithmetic: Arithmetic = IEEE) -> None:
         model = taken_apart(model)
@@ -65,11 +66,11 @@ class OnnxShadow:
         self._turns: Counter[tuple[str, ...]] = Counter()
         self._run: OnnxRun = OnnxRun(self._memory)
         self._known: dict[Key, tuple[list[Any], tuple[Any, ...]]] = {}  # arguments and results in the reference run
-        self._choices: dict[Key, tuple[Array, Array]] = {}  # what the reference run chose: places and values
+        self._choices: dict[Key, tuple[Array, Array]] = {}  # choices of the reference run: indices and values
         self._forced: dict[Key, Array] = {}
         self._draws = False
-        self._chooses = False  # does anything, in the graph or inside one of its nodes?
-        self._tossed: dict[Key, tuple[Any, Array]] = {}  # choices that come out otherwise when they are pushed
+        self._chooses = False  # True if any node chooses, also inside other nodes
+        self._tossed: dict[Key, tuple[Any, Array]] = {}  # choices that change when they are pushed
         self._decided: dict[Key, tuple[Any, list[tuple[int, ...]]]] = {}  # deciding nodes, the shapes of their results
 
     @property
@@ -101,22 +102,23 @@ class OnnxShadow:
         return self._play(OnnxMeasuringRun(self._memory, self._constants))
 
     def sample(self, number: int) -> Arrays:
-        """One run with errors. The size of each error is that of the reference run."""
+        """Execute the graph with random errors, whose sizes are those of the reference run, and return the outputs."""
         return self._tried(OnnxNoisyRun(self._memory, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
 
     def is_deciding(self) -> bool:
-        """Did rounding move anything on which a step or a choice depends? Known after some samples."""
+        """True if rounding can change a step or a choice. Known only after some samples."""
         requantised = self._arithmetic.requantise and self._planner.requantises
         return bool(requantised) or any(decision.open for decision in self._memory.decisions.values())
 
     def pushed(self) -> list[Arrays]:
-        """Runs in which every step and choice is pushed; none when there is nothing to push."""
+        """Return the outputs of runs in which every step and choice is pushed, or an empty list if no decision is
+        open."""
         if not self.is_deciding():
             return []
         return [self._tried(OnnxPushedRun(self._memory, run)) for run in pushed_runs(self._arithmetic)]
 
     def alternatives(self) -> OpenRuns:
-        """Runs in which what the specification leaves open is something else, and the clauses that apply."""
+        """Execute runs in which open elements have other values; return their outputs and the clauses that apply."""
         memory = self._memory
         values = (*ALTERNATIVES, *choice_runs(memory.open_indices))
         orders = ORDERS if self._chooses else FEW_ORDERS
@@ -125,17 +127,19 @@ class OnnxShadow:
         wavering = self._wavering()
         if not wavering:
             return OpenRuns(free, bound, readings, frozenset(memory.clauses))
-        choosing = self.choice_outputs()  # what was chosen is judged as a choice
+        choosing = self.choice_outputs()  # these outputs are judged as choices
         for changed in self._changed(values, wavering):
             free.append({name: array for name, array in changed.items() if name not in choosing})
         return OpenRuns(free, bound, readings, frozenset({*memory.clauses, "rounding-decides"}))
 
     def _changed(self, values: Iterable[OnnxAlternative], masks: dict[Key, dict[int, Array]]) -> list[Arrays]:
-        """Runs in which the elements of these masks are something else."""
+        """Return the outputs of one run per value, with the masked elements replaced by that value; empty without
+        masks."""
         return [self._tried(OnnxAlternativeRun(self._memory, value, masks)) for value in values if masks]
 
     def _wavering(self) -> dict[Key, dict[int, Array]]:
-        """Elements that rounding makes one thing or another, without anything in between."""
+        """Return masks of the elements that rounding changes by a jump: choices that change when pushed, and elements
+        that are finite or not."""
         found = {key: {index_result(node) or 0: mask} for key, (node, mask) in self._tossed.items()}
         for key, decision in self._memory.decisions.items():
             node, shapes = self._decided[key]
@@ -148,16 +152,16 @@ class OnnxShadow:
         return found
 
     def _tried(self, run: OnnxRun) -> Arrays:
-        """A run that departs from the reference. Where that changed a size, the rest of the graph may not work with it:
-        then its outputs have no shape that fits, and nothing is concluded from them."""
+        """Execute a run that departs from the reference and return its outputs. If the graph fails, as when a size
+        changed, return outputs of a shape that fits nothing, so that they are ignored."""
         try:
             return self._play(run)
         except NoExactReference:
             return {name: np.full((0,) * 9, np.nan) for name in self._evaluator.output_names}
 
     def force(self, outputs: Arrays) -> dict[str, str]:
-        """Take over the choices that a compiler made and returned. For each output that is a choice: why it is not
-        valid, or the empty string; valid ones hold in all later runs. Needs a reference run and samples."""
+        """Adopt the choices that a compiler returned. For each output that is a choice, return why it is not valid, or
+        an empty string; valid choices apply to all later runs. Needs a reference run and samples."""
         problems: dict[str, str] = {}
         for name, given in outputs.items():
             node = self._choice_behind(name)
@@ -184,7 +188,7 @@ class OnnxShadow:
         return any(self._choice_behind(name) is node for name in self._evaluator.output_names)
 
     def _choice_behind(self, name: str) -> Any:
-        """The choosing node that made this value, perhaps reshaped since."""
+        """Return the choosing node whose indices this value holds, possibly reshaped since, or `None`."""
         while name in self._makers:
             node = self._makers[name]
             index = index_result(node)
@@ -203,7 +207,7 @@ class OnnxShadow:
         return {n: np.asarray(r) for n, r in zip(names, results, strict=True) if isinstance(r, np.ndarray | np.generic)}
 
     def _narrowed(self) -> dict[str, tuple[Array, Array]]:
-        """Inputs and constants that the target rounds before it computes, with the size of that error."""
+        """Return the inputs and constants that the target rounds before it computes, with the size of that error."""
         found = {}
         for name, value in {**self._evaluator.rt_inits_, **self._feed}.items():
             size = narrowed(value, self._arithmetic, self._memory.types.get(name, ""))
@@ -213,7 +217,7 @@ class OnnxShadow:
 
     def _step(self, node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
         plan = self._planner.plan(node)
-        if plan.container:  # what is inside passes through here itself
+        if plan.container:  # the nodes inside are passed to this method themselves
             return evaluated(node, inputs, context)
         key = self._key(plan.names)
         self._chooses |= index_result(node) is not None
@@ -233,8 +237,8 @@ class OnnxShadow:
         return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), plan)
 
     def _evaluated(self, key: Key, node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
-        """What the node makes of these arguments. As long as no error has reached them, they are the very arrays of the
-        reference run, and so are the results."""
+        """Evaluate the node. If no error has reached its arguments, they are the arrays of the reference run, and so
+        are the returned results."""
         known = self._known.get(key)
         if known and all(map(operator.is_, inputs, known[0])) and not context:
             return known[1]
@@ -258,7 +262,7 @@ class OnnxShadow:
         return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), plan)
 
     def _chosen(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The choice of the compiler in place of our own, where it was found valid."""
+        """Return the results with the compiler's choice in place of the shadow's own, if it was found valid."""
         index = index_result(node)
         if index is None:
             return results
@@ -269,19 +273,20 @@ class OnnxShadow:
         chosen = self._forced.get(key, results[index])
         if index == 0:
             return (chosen,)
-        # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
+        # The values are picked from the original arguments, not from those pushed to make the choice.
         choice = Choice.of(node)
         if choice.axis is None:
             return (evaluated(node, inputs, {})[0] if isinstance(self._run, OnnxPushedRun) else results[0], chosen)
         return (choice.picked(inputs[0], chosen, results[0]), chosen)
 
     def _toss(self, key: Key, node: Any, among: Array, chosen: Array) -> None:
-        """Note where a pushed choice differs, unless it is returned: then the one that was made counts."""
+        """Record where a pushed choice differs from the reference, unless the choice is returned and so judged
+        itself."""
         expected = self._choices[key][0]
         if chosen.shape != expected.shape or np.array_equal(chosen, expected) or self._is_returned(node):
             return
         mask = chosen != expected
-        if among.ndim == chosen.ndim:  # one place that is taken is another one's loss: all along the axis
+        if among.ndim == chosen.ndim:  # if one index is taken, another is not: mark the whole axis
             (mask,) = touched(mask, axis_of(node), [chosen.shape])
         known = self._tossed.get(key)
         self._tossed[key] = node, mask if known is None else known[1] | mask
@@ -304,19 +309,18 @@ class OnnxShadow:
 
 
 def _draws(node: Any, inputs: list[Any]) -> bool:
-    """True if the node draws random numbers, with a seed of its own or without one: no two runtimes share a
-    generator."""
+    """True if the node draws random numbers, with or without a seed of its own: no two runtimes share a generator."""
     name = node.op_type
     training = name == "Dropout" and len(inputs) > 2 and inputs[2] is not None and bool(np.any(inputs[2]))
     return name in RANDOM or (training and (inputs[1] is None or bool(np.any(inputs[1]))))
 
 
 def _lifted(value: Any) -> Any:
-    """Small floats as doubles. Types with eight bits or fewer stay: they hold codes, and operators ask for them."""
+    """Convert small floats to doubles. Types of eight bits or fewer are kept, because operators expect these codes."""
     if not isinstance(value, np.ndarray) and not isinstance(value, np.generic):
         return value
     array = np.asarray(value)
-    if array.dtype.char in "dlb?":  # by far the most frequent, and the name of a dtype is slow to find out
+    if array.dtype.char in "dlb?":  # by far the most frequent, and computing the name of a dtype is slow
         return array
     if array.dtype.name in ("float32", "float16", "bfloat16"):
         return array.astype(np.float64)
@@ -324,5 +328,5 @@ def _lifted(value: Any) -> Any:
 
 
 def _is_small(value: Any) -> bool:
-    """May it be kept? A large model has too many large values for that."""
+    """True if the value is small enough to be stored between runs."""
     return not isinstance(value, np.ndarray) or value.nbytes <= KEPT_BYTES

@@ -1,4 +1,4 @@
-"""Arithmetic for operators that are played step by step, each step with its own rounding error."""
+"""Arithmetic for operators that are executed step by step, each step with its own rounding error."""
 
 from __future__ import annotations
 
@@ -26,23 +26,25 @@ from driftline.oracle.noise import (
 
 @dataclass(frozen=True)
 class Steps:
-    """Arithmetic in which every step may round: without a source of noise, none does."""
+    """Arithmetic in which every step may round. Without a noise source no step makes an error."""
 
     dtype: str
     arithmetic: Arithmetic
     noise: NoiseSource | None
 
     def round(self, result: Array) -> Array:
-        """A sum, product or quotient of two numbers."""
+        """Return a sum, product or quotient of two numbers with its rounding error."""
         return self._disturbed(result, lambda: stored(result, self.arithmetic, self.dtype))
 
     def accumulate(self, result: Array, through: float = 0.0) -> Array:
-        """One addition to a sum that goes on, perhaps by way of a number of the size `through`."""
+        """Return one partial sum of a longer sum, with its error. `through`: the size of a larger number rounded on the
+        way."""
         unit = self.arithmetic.accumulator(self.dtype)
         return self._disturbed(result, lambda: unit * (np.abs(result) + through))
 
     def shared(self, result: Array, axis: int, roundings: int) -> Array:
-        """Factors that are computed once for each place along an axis, with some roundings."""
+        """Return the result times factors that are computed once per index of an axis, each with the error of some
+        roundings."""
         shape = [1] * result.ndim
         shape[axis] = result.shape[axis]
         factors = np.ones(shape)
@@ -50,17 +52,18 @@ class Steps:
         return result * self._disturbed(factors, lambda: np.full(shape, roundings * unit))
 
     def function(self, result: Array, through: float = 0.0) -> Array:
-        """A transcendental function, perhaps computed by way of a number of the size `through`."""
+        """Return the result of a transcendental function with its error. `through`: the size of a larger number on the
+        way."""
         unit = self.arithmetic.transcendental(self.dtype)
         return self._disturbed(result, lambda: transcendental(result, self.arithmetic, self.dtype) + unit * through)
 
     def root(self, x: Array) -> Array:
-        """A square root."""
+        """Return the square root of `x` with its error."""
         result = np.sqrt(x)
         return self._disturbed(result, lambda: transcendental(result, self.arithmetic.with_exact_roots, self.dtype))
 
     def overflow(self, result: Array, peak: Array) -> Array:
-        """The result, unless a number of that size on the way overflows."""
+        """Return the result, as infinity or NaN where the intermediate value `peak` may overflow."""
         largest = self.arithmetic.largest_sum(self.dtype)
         if not bool((peak > largest).any()):
             return result
@@ -77,7 +80,7 @@ class Steps:
         return self._summed(x, axes, max(math.prod(x.shape[a] for a in axes), 1))
 
     def _summed(self, x: Array, axes: tuple[int, ...], divisor: int) -> Array:
-        """The sum, divided by `divisor` at the end."""
+        """Return the sum along the axes divided by `divisor`, with its error."""
         shares = x / divisor if divisor > 1 else x
         result = np.sum(shares, axis=axes, keepdims=True)
         if self.noise is None:

@@ -1,7 +1,7 @@
-"""ONNX operators that add up many terms: products of matrices, convolutions, reductions, running sums, interpolations.
+"""Rules for ONNX operators that add up many terms: matrix products, convolutions, reductions, interpolations.
 
-The sum of the squared terms, which the noise model asks for, comes from the operator itself: applied to squared
-arguments, a sum of products gives the sum of the squared products. Applied to ones, it counts the terms.
+The noise model needs the sum of the squared terms, which the operator itself computes: applied to squared arguments, a
+sum of products is the sum of the squared products. Applied to ones, it counts the terms.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def _is_real(value: Any) -> bool:
 
 
 def _again(call: Call, change: Callable[[Array], Array]) -> Array:
-    """The operator once more, on changed float arguments."""
+    """Run the operator again on changed float arguments."""
     result: Array = np.asarray(call.target.run(*[change(a) if _is_real(a) else a for a in call.args])[0])
     return result
 
 
 def _summed(call: Call, squares: Array, terms: float, divisor: float = 1.0, stored: bool = False) -> Array:
-    """The size of the error of a sum; `divisor` is what it is divided by at the end, when it is a mean; `stored`, when
+    """Return the size of the error of a sum. `divisor`: what the sum is divided by at the end, for a mean. `stored`:
     every partial sum is rounded to the type of the result."""
     size = summed(call.results[0], squares, terms, call.unit() if stored else call.accumulator())
     with np.errstate(all="ignore"):
@@ -67,7 +67,7 @@ def _added_products(call: Call) -> list[Array]:
 
 
 def products_of(call: Call) -> Products | None:
-    """The products that an operator adds up, and its own addend; none for operators that add up something else."""
+    """Return the products that an operator adds up, including its own addend, or `None` if it is no sum of products."""
     rule = _PRODUCTS.get(str(call.target.op_type))
     return rule(call) if rule else None
 
@@ -82,7 +82,8 @@ def _gemm(call: Call) -> Products:
 
 
 def _gemm_squares(call: Call) -> Array:
-    """Of the products alone. alpha is squared too, so the operator itself does not give them."""
+    """Return the sum of the squared products without the addend. The operator itself cannot compute it: alpha is
+    squared too."""
     a, b = (np.square(m.T if call.kwargs.get(t) else m) for m, t in zip(call.args, ("transA", "transB"), strict=False))
     return _number(call, "alpha") ** 2 * np.asarray(a @ b)
 
@@ -92,7 +93,7 @@ def _gemm_terms(call: Call) -> float:
 
 
 def _number(call: Call, name: str) -> float:
-    """alpha or beta, which are one where nothing is said."""
+    """Return the attribute alpha or beta, or 1 if it is missing."""
     given = call.kwargs.get(name)
     return 1.0 if given is None else float(given)
 
@@ -111,13 +112,13 @@ def _convolution_terms(call: Call) -> float:
 
 
 def _convolution_squares(call: Call) -> Array:
-    """Of the products alone."""
+    """Return the sum of the squared products without the addend."""
     given = [np.square(a) if _is_real(a) else a for a in call.args[:2]]
     return np.asarray(call.target.run(*given, np.zeros_like(call.args[2]))[0])
 
 
 def _added(call: Call) -> Array | None:
-    """What is added to the products, in the shape of the result."""
+    """Return the addend of a sum of products, broadcast to the shape of the result, or `None`."""
     if len(call.args) < 3 or call.args[2] is None:
         return None
     result, addend = call.results[0], call.args[2]
@@ -137,7 +138,7 @@ _PRODUCTS: dict[str, Callable[[Call], Products]] = {
 
 
 def _repeated(terms: Callable[[Call], float], squares: Callable[[Call], Array]) -> Callable[[Call], Joint | None]:
-    """Of sums of products with an addend: what repeats in every element."""
+    """Return a rule for the error that repeats in every element of a sum of products with an addend."""
 
     def rule(call: Call) -> Joint | None:
         added = _added(call)
@@ -150,7 +151,7 @@ def _repeated(terms: Callable[[Call], float], squares: Callable[[Call], Array]) 
 
 
 def _products_in_order(call: Call) -> Joint | None:
-    """The error of adding the products of a MatMul or Gemm one after the other."""
+    """Return the error of adding the products of a MatMul or Gemm one after the other."""
     if call.target.op_type not in ("Gemm", "MatMul"):
         return None
     flipped = (call.kwargs.get("transA"), call.kwargs.get("transB"))
@@ -167,7 +168,7 @@ def _einsum(call: Call) -> list[Array]:
 
 
 def _counted_sum(call: Call) -> list[Array]:
-    """Sums into chosen places: scatter with addition, overlapping columns."""
+    """Return the error of sums into selected elements: scatter with addition, and overlapping columns."""
     if call.kwargs.get("reduction") == "mul":
         return [call.unit() * 4 * np.abs(call.results[0])]
     terms = float(np.max(_again(call, np.ones_like), initial=1.0))
@@ -175,7 +176,7 @@ def _counted_sum(call: Call) -> list[Array]:
 
 
 def _reduced(call: Call) -> float:
-    """How many elements go into one result of a reduction."""
+    """Return the number of elements that are reduced to one result."""
     return max(float(call.args[0].size / max(call.results[0].size, 1)), 1.0)
 
 
@@ -189,7 +190,7 @@ def _mean(call: Call) -> list[Array]:
 
 
 def _reduced_axes(call: Call) -> tuple[int, ...]:
-    """The axes over which a reduction or a global pool adds up."""
+    """Return the axes over which a reduction or a global pool adds up."""
     x = call.args[0]
     if str(call.target.op_type).startswith("Global"):
         return tuple(range(2, x.ndim))
@@ -201,7 +202,8 @@ def _reduced_axes(call: Call) -> tuple[int, ...]:
 
 
 def _in_order(call: Call) -> Joint | None:
-    """The error of adding the elements one after the other: a legal order, in which all sums may err alike."""
+    """Return the error of adding the elements one after the other: a legal order, in which all sums may err the same
+    way."""
     axes, result = _reduced_axes(call), call.results[0]
     error = sum_error(call.args[0], axes, call.accumulating()) if axes else None
     if error is None or error.size != result.size:
@@ -211,7 +213,8 @@ def _in_order(call: Call) -> Joint | None:
 
 
 def _windows_in_order(call: Call) -> Joint | None:
-    """The same for the windows of a pool that the evaluator plays; `None` where its windows are others than these."""
+    """Return the error of adding the elements of each window of an average pool one after the other, or `None` if the
+    windows computed here differ from the operator's."""
     x, result = call.args[0], call.results[0]
     views, axes = windows(x, call.kwargs, 0.0)
     error = sum_error(views, axes, call.accumulating())
@@ -222,18 +225,18 @@ def _windows_in_order(call: Call) -> Joint | None:
 
 
 def _positive_sum(call: Call) -> list[Array]:
-    """Sums of absolute values or squares, and their roots: terms of one sign."""
+    """Return the error of sums of absolute values or squares, or of their roots: all terms have one sign."""
     return [call.accumulator() * 2 * math.sqrt(_reduced(call)) * np.abs(call.results[0])]
 
 
 def _log_sum(call: Call) -> list[Array]:
-    """The logarithm makes the relative error of the sum an absolute one."""
+    """Return the error of the logarithm of a sum: the relative error of the sum becomes an absolute error."""
     return [np.full(call.results[0].shape, call.accumulator() * 2 * math.sqrt(_reduced(call)))]
 
 
 def _product(call: Call) -> list[Array]:
-    """A product of many factors has a relative error for each. The order of the factors decides whether a partial
-    product overflows, or vanishes before the large factors come."""
+    """Return the error of a product, a relative error per factor; NaN where some order of the factors overflows or
+    underflows."""
     size = call.accumulator() * math.sqrt(_reduced(call)) * np.abs(call.results[0])
     size = overflowing(size, _again(call, lambda x: np.maximum(finite_size(x), 1.0)), call.largest_sum())
     small = _again(call, lambda x: np.minimum(np.where(x == 0, 1.0, np.abs(x)), 1.0))
@@ -250,13 +253,14 @@ def _running_product(call: Call) -> list[Array]:
 
 
 def _variadic(call: Call) -> list[Array]:
-    """Sum and Mean of several tensors; a mean of squares is larger than needed by the number of terms, no less."""
+    """Return the error of Sum or Mean of several tensors. For Mean it is too large, by the number of terms, but never
+    too small."""
     count = float(len(call.args))
     return [_summed(call, _again(call, np.square), count, divisor=count if call.target.op_type == "Mean" else 1.0)]
 
 
 def _averaged(call: Call) -> list[Array]:
-    """Average pooling: a mean over a window."""
+    """Return the error of average pooling: a mean over each window."""
     kernel = call.kwargs.get("kernel_shape")
     terms = float(np.prod(kernel)) if kernel else _reduced(call)
     return [_summed(call, _again(call, np.square) / terms, terms, divisor=terms)]
@@ -269,8 +273,11 @@ def _pooled_norm(call: Call) -> list[Array]:
 
 
 def interpolation_error(x: Array) -> float:
-    """In roundings. The place between two elements is computed in the arithmetic of the sum, with an error that grows
-    with the length of the axis; it moves the result by that share of the step between neighbours."""
+    """Return the error of an interpolation of `x`, as a factor of the unit roundoff.
+
+    The position between two elements is computed with an error that grows with the length of the axis, and that error
+    moves the result by the same share of the difference between neighbours.
+    """
     length = max(x.shape[2:], default=1) if x.ndim > 2 else max(x.shape, default=1)
     return (4 * length + 8) * float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x)))
 
@@ -280,7 +287,8 @@ def _interpolated(call: Call) -> list[Array]:
 
 
 def _transformed(call: Call) -> list[Array]:
-    """Fourier transforms: log2(n) levels, each of which rounds numbers as large as the norm of the signal."""
+    """Return the error of a Fourier transform: log2(n) levels, each of which rounds numbers as large as the signal's
+    norm."""
     result = call.results[0]
     count = max(call.args[0].size, 2)
     norm = float(np.sqrt(np.mean(np.square(result)))) if result.size else 0.0
@@ -288,21 +296,22 @@ def _transformed(call: Call) -> list[Array]:
 
 
 def _determinant(call: Call) -> list[Array]:
-    """Hadamard: no partial product is larger than the product of the lengths of the rows."""
+    """Return the error of a determinant. By Hadamard's inequality no partial product exceeds the product of the row
+    lengths."""
     x = call.args[0]
     rows = np.prod(np.sqrt(np.sum(np.square(x), axis=-1)), axis=-1)
     return [np.asarray(call.accumulator() * x.shape[-1] * rows)]
 
 
 def _range(call: Call) -> list[Array]:
-    """Counted by repeated addition in some implementations."""
+    """Return the error of Range, which some implementations compute by repeated addition."""
     result = call.results[0]
     largest = float(np.max(np.abs(result), initial=0.0))
     return [call.accumulator() * np.arange(result.size) * largest]
 
 
 def terms_of(call: Call) -> float:
-    """How many numbers at most go into one result; for what is not listed, all of them."""
+    """Return the largest number of terms in one result, or 1 for operators that are not sums."""
     name = str(call.target.op_type)
     if name in ("MatMul", "Gemm"):
         return float(max(call.args[0].shape, default=1))
@@ -314,7 +323,8 @@ def terms_of(call: Call) -> float:
 
 
 def generous(call: Call, index: int) -> Array:
-    """For operators without a rule: as if every input element took part in every output element."""
+    """Return the error for an operator without a rule: as if every input element contributed to every output
+    element."""
     result = call.results[index]
     terms = max((a.size for a in call.args if _is_real(a)), default=1)
     biggest = float(np.max(np.abs(result), initial=0.0, where=np.isfinite(result)))

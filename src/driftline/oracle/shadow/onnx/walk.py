@@ -1,4 +1,4 @@
-"""Walks an ONNX graph node by node with the evaluator of the ONNX project, and finds out its types on the way."""
+"""Run an ONNX graph node by node with the evaluator of the ONNX project, and find the types of its values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NodeStep = Callable[[Any, list[Any], dict[str, Any]], tuple[Any, ...]]
 
 
 def walked_by(step: NodeStep) -> Any:
-    """A kind of evaluator that hands every node to `step`. Graphs inside nodes get an evaluator of the same kind."""
+    """Return a class of evaluators that pass every node to `step`. Graphs inside nodes use the same class."""
     from onnx.reference import ReferenceEvaluator
 
     class Walked(ReferenceEvaluator):
@@ -36,7 +36,8 @@ def walked_by(step: NodeStep) -> Any:
 
 
 def stored_types(model: Any, arrays: Arrays) -> dict[str, str]:
-    """From shape inference; where that leaves something out, from one run of the model in its own types."""
+    """Map the names of values to the float types in which the program stores them: from shape inference, and from one
+    run of the model for values that shape inference misses."""
     types = inferred_types(model)
     missing: dict[str, str] = {}
 
@@ -57,12 +58,13 @@ def stored_types(model: Any, arrays: Arrays) -> dict[str, str]:
 
 
 def evaluated(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
+    """Evaluate a node in float64 and return the results that it names."""
     results = in_doubles(node, lambda: node.run(*inputs, **context))
-    return results[: len(node.output)]  # some implementations return optional results that were not asked for
+    return results[: len(node.output)]  # some implementations return optional results that the node does not name
 
 
 def in_doubles(node: Any, run: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """What a node gives. One that is not valid, or that does not know doubles, has no exact result."""
+    """Call `run` to evaluate a node. Raises `NoExactReference` if the node is not valid or does not accept doubles."""
     try:
         return run()
     except NoExactReference:

@@ -1,1 +1,2 @@
-"""The shadow of captured torch programs: each call computed in higher precision, with what rounding may move."""
+"""The shadow of recorded torch programs: each call is computed in higher precision, with the rounding errors that are
+legal."""

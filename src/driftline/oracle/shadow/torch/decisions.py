@@ -1,4 +1,4 @@
-"""Which ATen operations decide."""
+"""Which ATen operations make decisions: steps and choices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEPS = {
     "threshold", "threshold_backward", "all", "any", "isin", "count_nonzero", "elu_backward", "hardshrink_backward",
     "hardswish_backward", "hardtanh_backward", "softshrink_backward",
 }  # fmt: skip
-# choice -> which result holds the indices
+# choice -> number of the result with the indices
 _CHOICES = {
     "argmax": 0, "argmin": 0, "argsort": 0, "max": 1, "min": 1, "topk": 1, "sort": 1, "median": 1, "nanmedian": 1,
     "kthvalue": 1, "mode": 1, "cummax": 1, "cummin": 1,
@@ -28,25 +28,26 @@ _POOLS = {"max_pool2d_with_indices", "max_pool3d_with_indices"}
 
 
 def index_result(node_target: Any, results: int) -> int | None:
-    """Which result of this operation is a choice, if any."""
+    """Return the number of the result that holds the chosen indices, or `None` if the operation makes no choice."""
     index = _CHOICES.get(name_of(node_target))
     return index if index is not None and index < results else None
 
 
 def takes_first_of_equals(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Is it specified which of equal elements comes first?"""
+    """True if it is specified which of several equal elements is chosen."""
     return name_of(target) in _FIRST_WINS or schema_argument(target, args, kwargs, "stable") is True
 
 
 def edge_of(target: Any, args: tuple[Any, ...]) -> float | None:
-    """The number that this operation compares a tensor with. An operator of the user's may have one of these names, and
-    other arguments."""
+    """Return the number with which this operation compares a tensor, or `None`. Operators outside of `aten` are
+    ignored: a user's operator may have the same name with other arguments."""
     if target.namespace != "aten" or name_of(target) not in _COMPARISONS or not isinstance(args[1], int | float):
         return None
     return float(args[1])
 
 
 def decides(target: Any, dtype: torch.dtype | None, kwargs: dict[str, Any]) -> bool:
+    """True if the operation is a step or a choice, including casts to integers."""
     name = name_of(target)
     to_integer = is_cast(target) and dtype is not None and not (dtype.is_floating_point or dtype.is_complex)
     return to_integer or name in _STEPS or name in _CHOICES or name in _POOLS or bool(kwargs.get("rounding_mode"))

@@ -1,7 +1,7 @@
-"""Operators whose meaning is their kernel's alone: custom operators, and those of libraries.
+"""Operators that are defined by their kernel alone: custom operators, and those of libraries.
 
-The kernel itself is the reference for such an operator. It is called with the dtypes that the program gives it, as
-float64 may be something else to it, or nothing; and it is recorded as a function, which returns what it writes.
+The kernel itself is the reference for such an operator. It is called with the dtypes that the program passes, because
+it may not accept float64 or may treat it differently. It is recorded as a function that returns what the kernel writes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NARROW = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, to
 
 @dataclass(frozen=True)
 class _Schema:
-    """What rules ask of the schema of an operation: the name, and no argument that a rule could know."""
+    """A minimal operator schema for the rules: the operator's name, and no arguments."""
 
     name: str
     arguments: tuple[Any, ...] = ()
@@ -30,14 +30,14 @@ class _Schema:
 
 
 class OwnKernel:
-    """The kernel of a foreign operator, as an operation of a tape: float64 goes in and comes out, and what the kernel
-    writes into its arguments is returned behind its results."""
+    """The kernel of a foreign operator as an operation of a tape: it takes and returns float64, and returns the tensors
+    that the kernel writes to after its own results."""
 
     is_view = False
     tags: tuple[torch.Tag, ...] = ()
 
     def __init__(self, operator: Any, dtypes: tuple[torch.dtype | None, ...]) -> None:
-        """`dtypes`: of the arguments, one by one."""
+        """`dtypes` are those of the flattened arguments; `None` for arguments that are not tensors."""
         self._operator = operator
         self._dtypes = dtypes
         self.namespace = operator.namespace
@@ -45,6 +45,7 @@ class OwnKernel:
 
     @staticmethod
     def of(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OwnKernel:
+        """Return the operation for a call of the operator with these arguments."""
         leaves = tree_leaves((args, kwargs))
         return _own_kernel(operator, tuple(leaf.dtype if isinstance(leaf, torch.Tensor) else None for leaf in leaves))
 
@@ -68,14 +69,14 @@ def _own_kernel(operator: Any, dtypes: tuple[torch.dtype | None, ...]) -> OwnKer
 
 
 def results_of(result: Any) -> tuple[Any, ...]:
-    """What an operator returned, one by one."""
+    """Return the results of an operator as a tuple."""
     if result is None:
         return ()
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
 def written_by(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """The tensors among the arguments to which the operator writes."""
+    """Return the tensors among the arguments that the operator writes to."""
     written: list[torch.Tensor] = []
     for position, argument in enumerate(operator._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
@@ -85,7 +86,8 @@ def written_by(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def body_of(operator: Any) -> Callable[..., Any] | None:
-    """The function behind a foreign operator that compilers look into, as they do with `torch.library.triton_op`."""
+    """Return the function behind a foreign operator that compilers trace into, as with `torch.library.triton_op`, or
+    `None`."""
     if not is_foreign(operator):
         return None
     from torch._library.custom_ops import OPDEFS

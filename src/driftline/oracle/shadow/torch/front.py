@@ -1,4 +1,4 @@
-"""Opens the shadow of a torch program: one recorded run."""
+"""Open the shadow of a torch program by recording one run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from driftline.programs.opened import OpenedProgram
 
 
 def open_shadow(program: OpenedProgram, arrays: Arrays, arithmetic: Arithmetic) -> TorchShadow:
+    """Return the shadow of the program for these inputs. Raises `NoExactReference` if the run cannot be recorded."""
     run = TorchRunner(program, program.live.function).tensors
 
     def outputs() -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Operators that call functions (`torch.cond`, `while_loop`, `scan`, flex attention), executed as what they consist of.
+"""Operators that call functions (`torch.cond`, `while_loop`, `scan`, flex attention), executed as plain Python.
 
-Eager torch compiles such operators by itself, and differentiates them by tracing their functions: neither can be
-recorded. So a program is called with compilation switched off, and the operators that have a plain meaning are executed
-by that meaning, above autograd: what their functions do is recorded, and differentiated, like all else.
+Eager torch compiles such operators by itself, and differentiates them by tracing their functions; neither can be
+recorded. So programs are called with compilation switched off, and the operators listed in `_MEANINGS` are replaced by
+plain implementations above autograd, so that the operations of their functions are recorded and differentiated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_higher_order(target: Any) -> bool:
 
 
 def run_plainly(target: HigherOrderOperator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The operator's result, by operations that an active dispatch mode sees."""
+    """Execute the operator by its plain implementation, whose operations an active dispatch mode sees."""
     meaning = _MEANINGS.get(target.name())
     if meaning:
         return meaning(*args, **kwargs)
@@ -41,17 +41,18 @@ def run_plainly(target: HigherOrderOperator, args: tuple[Any, ...], kwargs: dict
 
 @dataclass
 class PlainOperators:
-    """Says whether a program called such an operator."""
+    """Records whether a program called an operator that was executed plainly."""
 
     called: bool = False
 
 
 @contextlib.contextmanager
 def plain_operators() -> Iterator[PlainOperators]:
-    """Inside the block, operators with a plain meaning are executed by that, and compile nothing."""
+    """A context in which operators listed in `_MEANINGS` are executed by their plain implementation and compile
+    nothing."""
     seen = PlainOperators()
     known = [type(operator) for name, operator in torch._ops._higher_order_ops.items() if name in _MEANINGS]
-    # Classes of operators check their arguments before they call that of their base, which later ones go through.
+    # Operator classes check their arguments and then call their base class, which operators defined later use directly.
     before = {kind: kind.__call__ for kind in (HigherOrderOperator, *known)}
 
     def in_place_of(dispatched: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +80,7 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any = None) -> Any:
 
 @contextlib.contextmanager
 def operators_of_eager() -> Iterator[None]:
-    """Inside the block nothing is compiled but, as eager torch does, operators like `torch.cond`."""
+    """A context in which nothing is compiled except operators like `torch.cond`, which eager torch compiles too."""
 
     def with_compiler(compiled: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -94,8 +95,8 @@ def operators_of_eager() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _compiling_by(change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    """Inside the block, eager operators like `torch.cond` compile by another function. Releases of torch before 2.12
-    have no such place."""
+    """A context in which eager operators like `torch.cond` are compiled by another function. Releases of torch before
+    2.12 have no hook for this, so nothing changes there."""
     from torch._higher_order_ops import utils
 
     compiled = getattr(utils, _COMPILE, None)
@@ -110,14 +111,15 @@ def _compiling_by(change: Callable[[Callable[..., Any]], Callable[..., Any]]) ->
 
 
 def call_uncompiled(call: Callable[[], T]) -> T:
-    """Call a program in which `torch.compile` and operators like `torch.cond` compile nothing. A program that has not
-    loaded the compiler cannot have compiled anything; one that loads it while it runs is called again."""
+    """Call a program while `torch.compile` and operators like `torch.cond` compile nothing. A program that loads the
+    compiler while it runs is called a second time."""
     with plain_operators():
         return call_forced(call)
 
 
 def call_forced(call: Callable[[], T]) -> T:
-    """Call a program in which `torch.compile` compiles nothing."""
+    """Call a program while `torch.compile` compiles nothing. A program that loads the compiler while it runs is called
+    twice."""
     if "torch._dynamo" not in sys.modules:
         try:
             result = call()
@@ -132,11 +134,12 @@ def call_forced(call: Callable[[], T]) -> T:
 
 
 def _is_tracing() -> bool:
-    """True if operators are made into a graph, and not executed."""
+    """True if operators are being traced into a graph instead of executed."""
     return any(mode.is_infra_mode() for mode in _get_current_dispatch_mode_stack())
 
 
 def _cond(predicate: Any, if_true: Callable[..., Any], if_false: Callable[..., Any], operands: Any) -> Any:
+    """Execute `torch.cond`; for a batched predicate, compute both branches and select."""
     if _is_batched(predicate):
         pairs = (if_true(*operands), if_false(*operands))
         return tree_map(lambda one, other: torch.where(predicate, one, other), *pairs)
@@ -144,7 +147,7 @@ def _cond(predicate: Any, if_true: Callable[..., Any], if_false: Callable[..., A
 
 
 def _is_batched(value: Any) -> bool:
-    """True if `torch.vmap` gives the tensor a value for each element of a batch."""
+    """True if the tensor is batched by `torch.vmap`, with one value per element of the batch."""
     functorch = torch._C._functorch
     while isinstance(value, torch.Tensor) and functorch.is_functorch_wrapped_tensor(value):
         if functorch.is_batchedtensor(value):
@@ -168,7 +171,7 @@ def _while_loop_stacked(goes_on: Any, body: Any, carried: Any, additional: Any =
 
 
 def _states(goes_on: Any, body: Any, carried: Any, additional: Any) -> list[Any]:
-    """What the body returned, each time that it ran."""
+    """Return the results of the loop body, one per iteration."""
     states: list[Any] = []
     flat = list(carried)
     while goes_on(*flat, *additional):
@@ -178,7 +181,7 @@ def _states(goes_on: Any, body: Any, carried: Any, additional: Any) -> list[Any]
 
 
 def _structured(values: list[Any], body: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """These values in the structure of what the body returns, which is called on copies, unseen, to find out."""
+    """Return the values in the structure that `body` returns, found by calling it on copies, without recording."""
     with _disable_current_modes(), torch.no_grad():
         spec = tree_flatten(body(*[_copy(one) for one in operands]))[1]
     return tree_unflatten(values, spec)
@@ -189,7 +192,7 @@ def _copy(value: Any) -> Any:
 
 
 def _scan(combine: Callable[..., Any], start: Any, sequences: Any, additional_inputs: Any = ()) -> Any:
-    """The last carry and the stacked outputs, in the structure that the function returns."""
+    """Return the last carry and the stacked outputs, in the structure that `combine` returns."""
     carry, stacks = list(start), []
     spec = None
     for elements in zip(*[sequence.unbind(0) for sequence in sequences], strict=True):
@@ -224,8 +227,8 @@ def _hinted(function: Callable[..., Any], args: Any, kwargs: Any, hints: Any) ->
     return function(*args, **kwargs)
 
 
-# What these mean, whoever calls them. The implementations of torch refuse to run while anything watches, have other
-# structures than the compiled operators, or no gradient.
+# Plain implementations of the operators. Those of torch refuse to run under a dispatch mode, return other structures
+# than the compiled operators, or have no gradient.
 _MEANINGS: dict[str, Callable[..., Any]] = {
     "cond": _cond,
     "while_loop": _while_loop,

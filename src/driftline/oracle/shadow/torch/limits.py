@@ -1,8 +1,8 @@
-"""Numbers of a program that its dtype cannot tell from zero: a limit of 1e-12 is zero among float16 numbers.
+"""Numbers of a program that its dtype rounds to zero: a limit of 1e-12 is zero in float16.
 
-Other roundings are errors, small beside the number, and the noise allows for them. A number that vanishes changes what
-the program means: `x / norm.clamp_min(1e-12)` divides zero by zero in float16, and a compiler that keeps 1e-12 computes
-something else. So the float64 run has zero there too.
+Other roundings are small relative to the number, and the noise model covers them. A number that vanishes changes the
+meaning of the program: `x / norm.clamp_min(1e-12)` divides zero by zero in float16, and a compiler that keeps 1e-12
+computes something else. So the float64 run uses zero there too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from driftline.oracle.shadow.tape import TapeNode
 from driftline.oracle.shadow.torch.rules import name_of
 
-# Operations that put a Python number into their result as it is.
+# Operations that copy a Python number to their result unchanged.
 _PLACING = {
     "clamp", "clamp_max", "clamp_min", "clip", "fill", "full", "full_like", "hardtanh", "masked_fill", "new_full",
     "scalar_tensor", "threshold",
@@ -22,7 +22,7 @@ _PLACING = {
 
 
 def with_vanished_limits(node: TapeNode) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of an operation, with zero for numbers that are zero in the dtype of its result."""
+    """Return the arguments of an operation, with zero for numbers that are zero in the dtype of its result."""
     dtype = node.dtypes[0] if node.dtypes else None
     if dtype is None or not dtype.is_floating_point or name_of(node.target) not in _PLACING:
         return node.args, node.kwargs

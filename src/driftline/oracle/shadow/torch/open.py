@@ -1,4 +1,4 @@
-"""Where in a torch program a clause of the specification applies: which elements of a result may be anything."""
+"""Find where torch leaves results open: the clauses that apply to an operation and the affected elements."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from driftline.oracle.shadow.marks import marks_of
 from driftline.oracle.shadow.torch.rules import is_cast, is_exact, name_of
 from driftline.oracle.specification import COMPLEX_NONFINITE, clauses_of
 
-# What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
-# and not.
+# Replacements for open elements in the runs that show which outputs depend on them: small and large, positive and
+# negative, odd and even.
 ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x5555555555555555)
 
 
 def open_elements(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
 ) -> tuple[str, torch.Tensor] | None:
-    """The clause that applies to this operation on these values, and the elements of its result that it leaves open."""
+    """Return the clause that applies to this operation for these values, and a mask of the elements of its result that
+    the clause leaves open, or `None`."""
     name = name_of(target)
     if not isinstance(result, torch.Tensor) or not result.numel():
         return None
@@ -41,7 +42,8 @@ def open_elements(
 def _complex_nonfinite(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
 ) -> torch.Tensor | None:
-    """Where complex arithmetic meets or makes NaN and infinities. What only moves numbers is as exact as ever."""
+    """Return a mask of the elements where complex arithmetic has NaN or infinities, or return `None`. Operations that
+    only move numbers are exact and leave nothing open."""
     given = [arg for arg in tree_leaves((args, kwargs)) if isinstance(arg, torch.Tensor) and arg.is_complex()]
     moves = is_exact(target, kwargs) and name_of(target) not in ("abs", "sgn")
     if moves or not (given or name_of(target) == "polar"):
@@ -62,7 +64,7 @@ def _cast(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: to
         return None
     limits = torch.iinfo(result.dtype)
     whole = source.trunc()
-    # as floats: 2^63 - 1 is not one, so the upper end is compared with the power of two above it
+    # 2^63 - 1 is not a float, so the upper end is compared with the power of two above it
     return whole.isnan() | (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0)
 
 
@@ -94,7 +96,8 @@ def _scatter(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result:
 def _interpolated(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
 ) -> torch.Tensor | None:
-    """Which neighbours have the weight zero is the implementation's business: all that they may reach is open."""
+    """Mask all results that a NaN or infinity may reach: implementations differ in which neighbours have the weight
+    zero."""
     source = args[0]
     if not source.is_floating_point() or bool(source.isfinite().all()):
         return None
@@ -114,7 +117,7 @@ def _place_of_nan(
 ) -> torch.Tensor | None:
     if result.is_floating_point():
         return None
-    axes = -3 if "3d" in name_of(target) else -2  # places are counted over all of them
+    axes = -3 if "3d" in name_of(target) else -2  # indices count over all of these axes
     plane, places = args[0].isnan().flatten(axes), result.flatten(axes)
     several = plane.sum(-1, keepdim=True) > 1
     return (plane.gather(-1, places) & several).reshape(result.shape)
@@ -162,7 +165,8 @@ _RULES = {
 
 
 def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Array, places: int = 0) -> torch.Tensor:
-    """The result with its open elements set to something else; a choice among so many places stays one."""
+    """Return the result with its open elements replaced. With `places`, the result is a choice and stays a valid
+    index."""
     if isinstance(alternative, np.ndarray):
         return result if places else _where(mask, torch.from_numpy(alternative), result)
     if places:
@@ -171,7 +175,7 @@ def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Array,
     if result.dtype == torch.bool:
         return result.masked_fill(mask, bool(alternative % 2))
     if result.is_floating_point() or result.is_complex():
-        widest = torch.finfo(result.dtype).max  # of float16 it is less than the alternatives
+        widest = torch.finfo(result.dtype).max  # float16's is smaller than the alternatives
         value = min(max(float(alternative), -widest), widest)
         return result.masked_fill(mask, complex(value, value + 1) if result.is_complex() else value)
     limits = torch.iinfo(result.dtype)
@@ -180,7 +184,8 @@ def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Array,
 
 
 def _where(mask: torch.Tensor, chosen: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Integers by way of numpy: torch has neither where nor masked_fill for the wide unsigned types."""
+    """Select elements like `torch.where`; integers by way of numpy, because torch does not support wide unsigned types
+    here."""
     if other.is_floating_point() or other.is_complex():
         return torch.where(mask, chosen, other)
     return torch.from_numpy(np.where(mask.numpy(), chosen.numpy(), other.numpy()).astype(other.numpy().dtype))

@@ -1,4 +1,4 @@
-"""Which torch operations are played as their parts."""
+"""Which torch operations are recorded as their parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from driftline.oracle.shadow.torch.quantised import quantised_parts
 from driftline.oracle.shadow.torch.rules import name_of
 
-# There is a rule, or a clause, about them as a whole.
+# Operations with a rule or a clause of their own.
 _RULED = ("addmm", "addcmul", "baddbmm", "embedding_dense_backward", "avg_pool2d", "var_mean", "var", "std")
 _WITH_CLAUSES = ("elu_backward", "grid_sampler", "hardswish_backward", "hardtanh_backward", "upsample")
 
@@ -19,14 +19,16 @@ _WITH_CLAUSES = ("elu_backward", "grid_sampler", "hardswish_backward", "hardtanh
 def _addcdiv(
     start: torch.Tensor, numerator: torch.Tensor, denominator: torch.Tensor, *, value: float = 1
 ) -> torch.Tensor:
-    """The quotient first. Eager multiplies first, and its own result is legal as well: so is an overflow in either."""
+    """Compute the quotient first, and then multiply. Eager torch multiplies first, which is legal too, also where it
+    overflows."""
     quotient = numerator / denominator
     return start + (quotient if value == 1 else value * quotient)
 
 
 @cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Compositions to be recorded as their parts: everything that a compiler may itself take apart."""
+    """Return the decompositions used for recording: every composition that a compiler may decompose, except those with
+    a rule or clause for the whole operation."""
     table = {**own_decompositions(), **quantised_parts()}
     return {
         op: parts
@@ -37,7 +39,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 @cache
 def own_decompositions() -> dict[Any, Callable[..., Any]]:
-    """Those of torch's own operators, which are there without a further import."""
+    """Return the decompositions of torch's own operators, which need no further import."""
     from torch._decomp import core_aten_decompositions, get_decompositions
 
     aten = torch.ops.aten

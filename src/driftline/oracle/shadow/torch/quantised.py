@@ -1,7 +1,7 @@
-"""Quantisation in torch programs: which operations of a tape quantise, and the quantised operators as their parts.
+"""Quantisation in torch programs: which operations of a tape quantise, and decompositions of the quantised operators.
 
-Whatever wrote the program, to quantise is to round, perhaps to add a zero point, and to clamp. Operators that do so in
-one step exist in float32 only, so on the tape they are taken apart.
+Quantising is always rounding, optionally adding a zero point, and clamping. Operators that do this in one step exist in
+float32 only, so they are decomposed on the tape.
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ from driftline.oracle.shadow.torch.rules import is_cast, name_of
 _SHIFTS = {"add", "sub"}  # the zero point
 _LINEAR = {"upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "_upsample_bilinear2d_aa"}
 _CLAMPS = {"clamp", "clip"}
-_EXACT = 2.0**-23  # the precision from which on a zero point is added without rounding
+_EXACT = 2.0**-23  # float types at least this precise add a zero point exactly
 
 
 def quantising_nodes(tape: Tape) -> set[int]:
-    """The roundings whose result is clamped, perhaps with a zero point added before."""
+    """Return the numbers of the round operations whose result is clamped, possibly after a zero point was added."""
     clamps = (node for node in tape.nodes if name_of(node.target) in _CLAMPS)
     return {found for node in clamps if (found := _rounding_behind(tape, node.args[0])) is not None}
 
 
 def interpolations_of_integers(tape: Tape) -> set[int]:
-    """The linear interpolations of integers. One that goes along each axis in turn rounds twice and may come out a unit
-    off; one that rounds once is as legal. A cubic one also saturates in between, which is another result."""
+    """Return the numbers of the linear interpolations of 8-bit integers.
+
+    An implementation that interpolates one axis after the other rounds twice and may be one unit off, and one that
+    rounds once is legal too. Cubic ones are left out: they also saturate in between, which changes the result.
+    """
     return {
         number
         for number, node in enumerate(tape.nodes)
@@ -38,20 +41,21 @@ def interpolations_of_integers(tape: Tape) -> set[int]:
 
 
 def works_on_quantised(tape: Tape, node: TapeNode) -> bool:
-    """Is this what follows the rounding: the zero point, the clamp, the cast to integers? Whole numbers go in and come
-    out, so nothing is rounded there, and nothing decided. A cast to a float type may round, if it is a small one."""
+    """True if the node follows a round operation: the zero point, the clamp, or the cast to integers. Its arguments and
+    results are whole numbers, so it neither rounds nor decides. Casts to floats are excluded, because a small float
+    type may round."""
     if name_of(node.target) not in _CLAMPS and not _to_integers(node) and not _shifts_exactly(tape, node):
         return False
     return _rounding_behind(tape, node.args[0], exactly=True) is not None
 
 
 def _rounding_behind(tape: Tape, place: Any, *, exactly: bool = False) -> int | None:
-    """The rounding that made this value, by way of a zero point and a clamp alone; `exactly`: without any other
-    rounding on the way."""
+    """Return the number of the round operation that made this value, through zero points and clamps only, or `None`.
+    `exactly`: without any other rounding in between."""
     while isinstance(place, Slot):
         node = tape.nodes[place.node]
         name = name_of(node.target)
-        if name == "round":  # to some decimals is no rounding to whole numbers
+        if name == "round":  # rounding to decimals does not give whole numbers
             return None if "decimals" in node.kwargs else place.node
         shifts = _shifts_exactly(tape, node) if exactly else _shifts(tape, node)
         if name not in _CLAMPS and not shifts:
@@ -66,12 +70,13 @@ def _to_integers(node: TapeNode) -> bool:
 
 
 def _shifts(tape: Tape, node: TapeNode) -> bool:
-    """Does it add a zero point?"""
+    """True if the node adds a zero point."""
     return name_of(node.target) in _SHIFTS and _is_whole(tape, node.args[1])
 
 
 def _shifts_exactly(tape: Tape, node: TapeNode) -> bool:
-    """float16 holds whole numbers up to 2048 only: there, what is larger must be clamped away."""
+    """True if the node adds a zero point without rounding. float16 is exact for whole numbers up to 2048 only, so there
+    all uses of the result must clamp it to that range."""
     if not _shifts(tape, node):
         return False
     dtype = node.dtypes[0] if node.dtypes else None
@@ -137,7 +142,8 @@ def _dequantise_channels(
 def _imitate(
     x: torch.Tensor, scale: Any, zero_point: Any, lowest: int, highest: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Quantised and back at once, as in training; with where it was not clamped."""
+    """Quantise and dequantise, as in quantisation-aware training; also return a mask of the elements that were not
+    clamped."""
     quantised = torch.round(x * (1.0 / scale)) + zero_point
     inside = (quantised >= lowest) & (quantised <= highest)
     return (torch.clamp(quantised, lowest, highest) - zero_point) * scale, inside
@@ -150,8 +156,8 @@ def _imitate_channels(
 
 
 def quantised_parts() -> dict[Any, Callable[..., Any]]:
-    """The operators of quantised programs, as their parts."""
-    import torch.ao.quantization.fx._decomposed  # it registers them
+    """Return the decompositions of quantised operators."""
+    import torch.ao.quantization.fx._decomposed  # registers the operators
 
     operators = torch.ops.quantized_decomposed
     return {

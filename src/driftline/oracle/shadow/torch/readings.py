@@ -1,4 +1,4 @@
-"""What an open element of a torch operation may be, where the specification can be read in a few ways only."""
+"""The values that an open element of a torch operation may have, where the specification has only a few readings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driftline.oracle.shadow.torch.rules import name_of
 
 
 def readings_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> list[torch.Tensor]:
-    """The results by each reading; empty where the open elements may be anything."""
+    """Return the result under each reading, or an empty list where open elements may have any value."""
     rule = _RULES.get(name_of(target))
     return rule(target, args, kwargs, result) if rule and isinstance(result, torch.Tensor) else []
 
@@ -22,9 +22,9 @@ def readings_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], resu
 def _complex_sum(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
 ) -> list[torch.Tensor]:
-    """Part by part; or with the second summand multiplied by a complex one first, which makes NaN of a part beside an
-    infinity."""
-    if not result.is_complex() or result is args[0]:  # written in place: what stood there is gone
+    """Return the readings of a complex addition: real and imaginary parts added separately, or the second operand
+    multiplied by a complex factor first, which turns parts next to an infinity into NaN."""
+    if not result.is_complex() or result is args[0]:  # written in place: the first operand is overwritten
         return []
     alpha = schema_argument(target, args, kwargs, "alpha")
     if isinstance(alpha, complex):
@@ -38,7 +38,7 @@ def _complex_sum(
 
 
 def _scatter(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> list[torch.Tensor]:
-    """Any of the updates that meet in one place may be the last."""
+    """Return the result for each order of updates to the same element: any of them may be the last."""
     data, whole = args[0], torch.arange(result.numel()).reshape(result.shape)
     if data.is_complex() or data.dtype in (torch.uint16, torch.uint32, torch.uint64):
         return []

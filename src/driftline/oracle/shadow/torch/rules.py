@@ -1,7 +1,7 @@
-"""What each ATen operation is, to the noise model: exact, a sum of products, a reduction, or pointwise.
+"""Classify each ATen operation for the noise model: exact, a sum of products, a reduction, or pointwise.
 
-An operation that is in no list is taken as pointwise if its output has the shape of a broadcast of its inputs;
-otherwise it falls back to a generous rule, and the verdict says so.
+An operation in no list counts as pointwise if its output has the shape of a broadcast of its inputs; otherwise a
+generous rule is used, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from driftline.oracle.noise import Joint, Products, stored, together, transcende
 from driftline.oracle.shadow.call import Call, schema_argument
 from driftline.oracle.shadow.torch.sums import JOINT, PRODUCTS, SUMS, generous, products_in, through_kernel
 
-# Move, choose or step: exact on what they are given.
+# Operations that move, choose or step: their results are exact for the given arguments.
 EXACT = {
     # moving
     "alias", "arange", "as_strided", "as_strided_copy", "broadcast_to", "cat", "clone", "constant_pad_nd", "copy",
@@ -60,20 +60,20 @@ TRANSCENDENTAL = {
 
 _NAMESPACES = ("aten", "prims", "prim", "quantized_decomposed")
 
-ROOTS = {"hypot", "pow", "rsqrt", "sqrt"}  # of these, what no fast exponential touches
+ROOTS = {"hypot", "pow", "rsqrt", "sqrt"}  # not affected by a fast exponential
 EXPONENTIAL = TRANSCENDENTAL - ROOTS
-FAST_THROUGH_ONE = {"erf", "tanh"}  # coarse implementations of them have no relative accuracy near zero
+FAST_THROUGH_ONE = {"erf", "tanh"}  # coarse implementations have no relative accuracy near zero
 
 
 @cache
 def name_of(target: Any) -> str:
-    """`aten::add_.Tensor` -> `add`. An operator of somebody else's keeps its full name: it may mean anything."""
+    """Return the short name of an operation: `aten::add_.Tensor` -> `add`. Foreign operators keep their full name."""
     name: str = target._schema.name
     return name if is_foreign(target) else name.partition("::")[2].removesuffix("_")
 
 
 def is_foreign(target: Any) -> bool:
-    """True for an operator that is not one of torch's own, whose meaning is its kernel's alone."""
+    """True for an operator that is not one of torch's own; it is defined by its kernel alone."""
     return target.namespace not in _NAMESPACES
 
 
@@ -82,18 +82,18 @@ def is_cast(target: Any) -> bool:
 
 
 def is_exact(target: Any, kwargs: dict[str, Any]) -> bool:
-    """Casts are a case of their own: they round when the new type is coarser."""
+    """True if the operation does not round. Casts are handled elsewhere: they round when the new type is coarser."""
     return bool(target.is_view) or name_of(target) in EXACT or kwargs.get("rounding_mode") is not None
 
 
 def is_rounded_once(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Sums, differences and products of two numbers: exact wherever these and the result fit its type. A quotient is
-    not, as it may be a product with a reciprocal."""
+    """True for a sum, difference or product of two numbers, which is exact if its type can hold the operands and the
+    result. Quotients are excluded, because they may be computed as a product with the reciprocal."""
     return name_of(target) in ("add", "sub", "mul") and schema_argument(target, args, kwargs, "alpha") in (None, 1)
 
 
 def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
-    """The size of the rounding error of each result, and whether a proper rule was found for it."""
+    """Return the size of the rounding error of each result, and whether a specific rule was found for the operation."""
     name = name_of(call.target)
     arithmetic = call.arithmetic.with_exact_roots if name in ROOTS else call.arithmetic
     rule = SUMS.get(name)
@@ -111,7 +111,7 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             if functional
             else stored(value, arithmetic, dtype)
         ) + arithmetic.tiny(dtype)
-        if not functional or name in ROOTS:  # these round what is exactly zero to zero
+        if not functional or name in ROOTS:  # these return exact zeros exactly
             size = np.where(value == 0, 0.0, size)
         if rule:
             summed = sums[index]
@@ -127,20 +127,22 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
 
 
 def products_of(call: Call) -> Products | None:
-    """The sum of products to which compilers fuse the addition that follows; none where it is something else."""
+    """Return the sum of products that an operation computes and to which compilers fuse a following addition, or
+    `None`."""
     terms = PRODUCTS.get(name_of(call.target))
     return products_in(call, terms) if terms and call.results[0].is_floating_point() else None
 
 
 def joint_errors(call: Call) -> Joint | None:
-    """The errors that elements of the result have in common, or carry on from one to the next."""
+    """Return the errors that are correlated between elements of the result, or `None`."""
     name = name_of(call.target)
     rule = JOINT.get(name)
     return rule(call) if rule and call.dtypes[0] and (call.results[0].dim() or name in ("mean", "sum")) else None
 
 
 def _is_pointwise(target: Any, args: tuple[Any, ...], result: torch.Tensor) -> bool:
-    """Each element from the elements in its place. The shapes alone do not tell: a Fourier transform keeps them too."""
+    """True if each result element depends only on the input elements at the same index. Shapes alone are not
+    sufficient: a Fourier transform keeps them too."""
     if torch.Tag.pointwise not in target.tags and name_of(target).startswith(("_fft", "linalg", "_linalg", "fft")):
         return False
     shapes = [a.shape for a in args if isinstance(a, torch.Tensor)]

@@ -1,4 +1,4 @@
-"""The ways of playing a tape: as the reference, with rounding errors, pushed, and with open things changed."""
+"""The kinds of runs of a tape: reference, noisy, with pushed decisions, and with open elements replaced."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ Alternative = int | Order | Reading
 
 @dataclass
 class TorchRunMemory:
-    """What one run finds out and others use; operations go by their number on the tape."""
+    """Data that one run records and later runs use, keyed by the number of the operation on the tape."""
 
-    sizes: dict[int, list[Array | None]] = field(default_factory=dict)  # of rounding errors
+    sizes: dict[int, list[Array | None]] = field(default_factory=dict)  # sizes of rounding errors
     joint: dict[int, Joint | None] = field(default_factory=dict)
-    places: dict[int, int] = field(default_factory=dict)  # among how many places a choice is made
-    open: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # what the specification leaves open
-    bound: set[tuple[int, int]] = field(default_factory=set)  # open results of which a few readings are known
+    places: dict[int, int] = field(default_factory=dict)  # number of indices among which a choice is made
+    # elements that the specification leaves open
+    open: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)
+    bound: set[tuple[int, int]] = field(default_factory=set)  # open results whose readings are known
     clauses: set[str] = field(default_factory=set)
     unruled: set[str] = field(default_factory=set)  # operations for which there is no rule
     subnormal: bool = False  # a rounded result is a subnormal number
@@ -40,7 +41,8 @@ class TorchRunMemory:
     terms: int = 1
 
     def open_of(self, *, bound: bool) -> dict[int, dict[int, torch.Tensor]]:
-        """The open elements of results of which readings are known, or of the others."""
+        """Return the masks of open elements: with `bound`, those of results whose readings are known, else the
+        others."""
         chosen = {
             number: {index: mask for index, mask in masks.items() if ((number, index) in self.bound) is bound}
             for number, masks in self.open.items()
@@ -49,33 +51,37 @@ class TorchRunMemory:
 
 
 class TorchRun:
-    """What is particular to one way of playing the tape."""
+    """The base class of runs; subclasses override the hooks that the shadow calls at each operation."""
 
     def __init__(self, memory: TorchRunMemory) -> None:
         self.memory = memory
 
     def given(self, constant: torch.Tensor, size: Array) -> torch.Tensor:
-        """An input or a weight that the target rounds before it computes, as the run has it."""
+        """Return an input or weight that the target rounds before it computes, with an error of the given size in noisy
+        runs."""
         return constant
 
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the arguments with which the operation decides in this run."""
         return args
 
     def leave_open(
         self, number: int, node: TapeNode, args: Any, kwargs: Any, results: tuple[Any, ...]
     ) -> tuple[Any, ...]:
+        """Return the results of an operation, with open elements recorded or replaced."""
         return results
 
     def requantise(self, result: torch.Tensor, quanta: int) -> torch.Tensor:
-        """A quantised result, as the run has it."""
+        """Return a quantised result, moved by up to `quanta` if this run does so."""
         return result
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        """Return the results of an operation, with rounding errors if this run makes any."""
         return call.results
 
 
 class TorchMeasuringRun(TorchRun):
-    """Finds out how large an error each operation may make."""
+    """The reference run, which records how large an error each operation may make."""
 
     def __init__(self, memory: TorchRunMemory) -> None:
         super().__init__(memory)
@@ -124,7 +130,7 @@ class TorchMeasuringRun(TorchRun):
             return size
         first, second = summands
         sign = -1 if name_of(call.target) == "sub" else 1
-        written = int(result is first)  # in place: what stood there is known by the result and the other summand
+        written = int(result is first)  # in place: the overwritten value follows from the result and the other summand
         if products := self._recent.behind(first, _memory_of(first, before=written)):
             size = self._begun(number, call, size, products, sign * second)
         if products := self._recent.behind(second):
@@ -139,7 +145,7 @@ class TorchMeasuringRun(TorchRun):
 
 
 class TorchNoisyRun(TorchRun):
-    """Makes errors of that size."""
+    """A run with random errors of the sizes that the reference run recorded."""
 
     def __init__(self, memory: TorchRunMemory, noise: NoiseSource) -> None:
         super().__init__(memory)
@@ -147,7 +153,7 @@ class TorchNoisyRun(TorchRun):
 
     def given(self, constant: torch.Tensor, size: Array) -> torch.Tensor:
         moved = torch.from_numpy(self._noise.narrow(constant.resolve_conj().resolve_neg().numpy(), size))
-        return constant.clone().copy_(moved)  # laid out as it was: views depend on that
+        return constant.clone().copy_(moved)  # same memory layout, on which views depend
 
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
         decision.observe(_floats(args))
@@ -162,7 +168,7 @@ class TorchNoisyRun(TorchRun):
 
 
 class TorchPushedRun(TorchRun):
-    """Pushes what decides."""
+    """A run in which the arguments of decisions are moved as far as is legal."""
 
     def __init__(self, memory: TorchRunMemory, run: int) -> None:
         super().__init__(memory)
@@ -178,7 +184,7 @@ class TorchPushedRun(TorchRun):
 
 
 class TorchAlternativeRun(TorchRun):
-    """Makes something else of what is left open."""
+    """A run in which open elements have other values."""
 
     def __init__(self, memory: TorchRunMemory, value: Alternative, masks: dict[int, dict[int, torch.Tensor]]) -> None:
         super().__init__(memory)
@@ -215,7 +221,8 @@ class TorchAlternativeRun(TorchRun):
 
 
 def _memory_of(tensor: torch.Tensor, *, before: int = 0) -> tuple[Any, ...]:
-    """Where a tensor lies, and how, and how often that memory was written to: now, or so many times before."""
+    """Return a key for the memory, layout and version of a tensor: its current version, or `before` versions
+    earlier."""
     return tensor.data_ptr(), tensor._version - before, *layout(tensor.shape, tensor.stride(), tensor.is_contiguous())
 
 

@@ -1,4 +1,4 @@
-"""The shadow of a torch program: its tape, played again in float64, with and without rounding errors."""
+"""The shadow of a torch program: its tape, executed again in float64 with and without rounding errors."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 
 @dataclass(frozen=True)
 class _Plan:
-    """What every run needs to know of an operation, found out once: its arguments with float64 for the small types,
-    whether it rounds at all, and the types of its results by name."""
+    """The properties of an operation that every run needs: its arguments with float64 in place of small types, whether
+    it is exact, and the names of the float types of its results."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -69,7 +69,8 @@ class _Plan:
 
 @contextlib.contextmanager
 def _doubles_by_default() -> Iterator[None]:
-    """What makes floats of no floats (a constant, a quotient or a root of integers) makes them of the default type."""
+    """A context in which operations that make floats from other values (constants, quotients of integers) make
+    float64."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -79,14 +80,14 @@ def _doubles_by_default() -> Iterator[None]:
 
 
 class TorchShadow:
-    """Plays a tape: once as the reference, then with the rounding errors of legal implementations, and, where rounding
-    can decide something, with the deciding values pushed as far as is legal."""
+    """Executes a tape once as the reference, then with the rounding errors of legal implementations, and, where
+    rounding can decide something, with the deciding values pushed as far as is legal."""
 
     def __init__(self, tape: Tape, arithmetic: Arithmetic = IEEE) -> None:
         self._tape = tape
         self._arithmetic = arithmetic
         self._writes = tape.writes
-        # The weights of a large model are made doubles when they are used, and dropped again.
+        # Large weights are converted to doubles at each use and not kept.
         self._constants = [None if self._is_lazy(tensor) else _lifted(tensor) for tensor in tape.constants]
         self._doubles = self._narrowed()
         self._plans = [self._planned(node) for node in tape.nodes]
@@ -97,10 +98,10 @@ class TorchShadow:
             if _is_decision(node) and not works_on_quantised(tape, node)
         }
         self._forced: dict[int, torch.Tensor] = {}
-        self._choices: dict[int, torch.Tensor] = {}  # what the reference run chose
-        self._tossed: dict[int, Array] = {}  # choices that come out otherwise when they are pushed
-        self._shapes: dict[int, list[tuple[int, ...]]] = {}  # of the results of what decides
-        self._settled: set[int] = set()  # operations whose results no rounding moves
+        self._choices: dict[int, torch.Tensor] = {}  # choices of the reference run
+        self._tossed: dict[int, Array] = {}  # choices that change when they are pushed
+        self._shapes: dict[int, list[tuple[int, ...]]] = {}  # shapes of the results of deciding operations
+        self._settled: set[int] = set()  # operations whose results are exact
         self._last_use = tape.last_uses()
         self._quantising = quantising_nodes(tape)
         self._by_axis = interpolations_of_integers(tape)
@@ -137,22 +138,23 @@ class TorchShadow:
         return self._play(TorchMeasuringRun(self._memory))
 
     def sample(self, number: int) -> Arrays:
-        """One run with errors. The size of each error is that of the reference run."""
+        """Execute the tape with random errors, whose sizes are those of the reference run, and return the outputs."""
         return self._play(TorchNoisyRun(self._memory, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
 
     def is_deciding(self) -> bool:
-        """Did rounding move anything on which a step or a choice depends? Known after some samples."""
+        """True if rounding can change a step or a choice. Known only after some samples."""
         requantised = self._arithmetic.requantise and self._quantising
         return bool(requantised or self._by_axis) or any(decision.open for decision in self._decisions.values())
 
     def pushed(self) -> list[Arrays]:
-        """Runs in which every step and choice is pushed; none when there is nothing to push."""
+        """Return the outputs of runs in which every step and choice is pushed, or an empty list if no decision is
+        open."""
         if not self.is_deciding():
             return []
         return [self._play(TorchPushedRun(self._memory, run)) for run in pushed_runs(self._arithmetic)]
 
     def alternatives(self) -> OpenRuns:
-        """Runs in which what the specification leaves open is something else, and the clauses that apply."""
+        """Execute runs in which open elements have other values; return their outputs and the clauses that apply."""
         memory = self._memory
         chooses = any(index_result(node.target, len(node.dtypes)) is not None for node in self._tape.nodes)
         values: tuple[Alternative, ...] = (*ALTERNATIVES, *(ORDERS if chooses else FEW_ORDERS))
@@ -161,18 +163,20 @@ class TorchShadow:
         wavering = self._wavering()
         if not wavering:
             return OpenRuns(free, bound, readings, frozenset(memory.clauses))
-        choosing = self.choice_outputs()  # what was chosen is judged as a choice
+        choosing = self.choice_outputs()  # these outputs are judged as choices
         most = max((memory.places.get(number, 0) for number in wavering), default=0)
         for changed in self._changed((*ALTERNATIVES, *choice_runs(most)), wavering):
             free.append({name: array for name, array in changed.items() if name not in choosing})
         return OpenRuns(free, bound, readings, frozenset({*memory.clauses, "rounding-decides"}))
 
     def _changed(self, values: Iterable[Alternative], masks: dict[int, dict[int, torch.Tensor]]) -> list[Arrays]:
-        """Runs in which the elements of these masks are something else."""
+        """Return the outputs of one run per value, with the masked elements replaced by that value; empty without
+        masks."""
         return [self._play(TorchAlternativeRun(self._memory, value, masks)) for value in values if masks]
 
     def _wavering(self) -> dict[int, dict[int, torch.Tensor]]:
-        """Elements that rounding makes one thing or another, without anything in between."""
+        """Return masks of the elements that rounding changes by a jump: choices that change when pushed, and elements
+        that are finite or not."""
         masks: dict[int, dict[int, Array]] = {}
         for number, mask in self._tossed.items():
             index = index_result(self._tape.nodes[number].target, len(self._shapes[number])) or 0
@@ -186,7 +190,7 @@ class TorchShadow:
         return {n: {i: torch.from_numpy(np.array(mask)) for i, mask in found.items()} for n, found in masks.items()}
 
     def _axis(self, number: int) -> int | None:
-        """The axis along which a choice is made; none for a step."""
+        """Return the axis along which an operation chooses, or `None` for a step."""
         node = self._tape.nodes[number]
         if index_result(node.target, len(node.dtypes)) is None:
             return None
@@ -194,8 +198,8 @@ class TorchShadow:
         return axis
 
     def force(self, outputs: Arrays) -> dict[str, str]:
-        """Take over the choices that a compiler made and returned. For each output that is a choice: why it is not
-        valid, or the empty string; valid ones hold in all later runs. Needs a reference run and samples."""
+        """Adopt the choices that a compiler returned. For each output that is a choice, return why it is not valid, or
+        an empty string; valid choices apply to all later runs. Needs a reference run and samples."""
         problems: dict[str, str] = {}
         for name, place in self._tape.outputs.items():
             number = self._choice_behind(place)
@@ -224,7 +228,8 @@ class TorchShadow:
         return {name for name, place in self._tape.outputs.items() if self._choice_behind(place) is not None}
 
     def _choice_behind(self, place: Slot | Constant) -> int | None:
-        """The choosing operation that made this value, perhaps reshaped since."""
+        """Return the number of the choosing operation whose indices this value holds, possibly reshaped since, or
+        `None`."""
         while isinstance(place, Slot):
             node = self._tape.nodes[place.node]
             if index_result(node.target, len(node.dtypes)) == place.index:
@@ -251,13 +256,13 @@ class TorchShadow:
         with torch.no_grad(), _doubles_by_default():
             for number, node in enumerate(self._tape.nodes):
                 results.append(self._step(number, node, lookup, run))
-                for done in self._last_use.get(number, ()):  # a large model's intermediates need not all be kept
+                for done in self._last_use.get(number, ()):  # free the intermediate results of large models
                     results[done] = ()
             return {name: _array(lookup(place)) for name, place in self._tape.outputs.items()}
 
     def _narrowed(self) -> dict[int, Array]:
-        """The size of the error of inputs and weights that the target rounds before it computes. Those of a large
-        model are left out: sums over many terms allow for as much."""
+        """Return the errors of inputs and weights that the target rounds before it computes, by constant number. Large
+        weights are left out: the errors of sums over many terms cover them."""
         sizes = {
             number: narrowed(_array(kept), self._arithmetic, _float_name(self._tape.constants[number].dtype) or "")
             for number, kept in enumerate(self._constants)
@@ -280,7 +285,7 @@ class TorchShadow:
         try:
             result = node.target(*args, **kwargs)
         except Exception as error:
-            # In float64 another kernel may have left its result in another order in memory, where a view is a copy.
+            # The float64 kernel may have laid out its result in another order, where a view must be a copy.
             if node.target is torch.ops.aten.view.default and not self._tape.written_after(number):
                 return (args[0].reshape(args[1]),)
             raise NoExactReference(f"{node.target} does not run in float64 ({type(error).__name__})") from error
@@ -306,9 +311,11 @@ class TorchShadow:
     def _settle(
         self, number: int, node: TapeNode, plan: _Plan, args: tuple[Any, ...], results: tuple[Any, ...]
     ) -> None:
-        """Note whether the results are exact: their arguments are, and none of them needs rounding. Whatever is fused,
-        an implementation returns these very numbers; ties among them, say, are ties on every target. A factor like 0.3
-        is itself rounded: 10 * 0.3 is 3 in float64, but not in a fused multiply-add of float32."""
+        """Record whether the results are exact: all arguments are exact, and no result needs rounding.
+
+        Every implementation returns these very numbers, so ties among them are ties on every target. Constants count
+        too: 0.3 is itself rounded, so 10 * 0.3 is 3 in float64, but not in a fused multiply-add of float32.
+        """
         self._settled.discard(number)
         places: list[Slot | Constant] = []
         fill((plan.args, plan.kwargs), places.append)
@@ -325,7 +332,7 @@ class TorchShadow:
     def _chosen(
         self, number: int, node: TapeNode, args: Any, results: tuple[Any, ...], run: TorchRun
     ) -> tuple[Any, ...]:
-        """The choice of the compiler in place of our own, where it was found valid."""
+        """Return the results with the compiler's choice in place of the shadow's own, if it was found valid."""
         index = index_result(node.target, len(results))
         if index is None:
             return results
@@ -338,7 +345,7 @@ class TorchShadow:
             self._toss(number, args[0].dim(), results[index])
         if index == 0:
             return (chosen,)
-        # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
+        # The values are picked from the original arguments, not from those pushed to make the choice.
         dimension = schema_argument(node.target, node.args, node.kwargs, "dim")
         if dimension is None or args[0].dim() == 0:
             return results
@@ -347,13 +354,14 @@ class TorchShadow:
         return (picked if keep else picked.squeeze(dimension), chosen)
 
     def _toss(self, number: int, dimensions: int, chosen: torch.Tensor) -> None:
-        """Note where a pushed choice differs, unless it is returned: then the one that was made counts."""
+        """Record where a pushed choice differs from the reference, unless the choice is returned and so judged
+        itself."""
         expected = self._choices[number]
         returned = any(self._choice_behind(place) == number for place in self._tape.outputs.values())
         if chosen.shape != expected.shape or torch.equal(chosen, expected) or returned:
             return
         mask = (chosen != expected).numpy()
-        if dimensions == chosen.dim():  # one place that is taken is another one's loss: all along the axis
+        if dimensions == chosen.dim():  # if one index is taken, another is not: mark the whole axis
             (mask,) = touched(mask, self._axis(number), [mask.shape])
         self._tossed[number] = mask | self._tossed.get(number, False)
 
@@ -377,7 +385,8 @@ class TorchShadow:
 
 
 def _fit(results: tuple[Any, ...], names: tuple[str | None, ...]) -> bool:
-    """Are all elements numbers of these types? Not what may be taken for zero, nor a zero, whose sign is nobody's."""
+    """True if all elements can be represented in these types and none is zero or subnormal: a subnormal number may be
+    flushed to zero, and the sign of a zero is not defined."""
     for result, name in zip(results, names, strict=True):
         if name not in ("float32", "float16", "bfloat16"):
             return False
@@ -388,7 +397,7 @@ def _fit(results: tuple[Any, ...], names: tuple[str | None, ...]) -> bool:
 
 
 def _representable(argument: Any, name: str | None) -> bool:
-    """Is a tensor or a number the same in this type?"""
+    """True if converting the tensor or number to this type does not change it."""
     if not name or not isinstance(argument, (torch.Tensor, int, float)):
         return False
     values = _array(argument) if isinstance(argument, torch.Tensor) else np.asarray(argument)
@@ -397,7 +406,7 @@ def _representable(argument: Any, name: str | None) -> bool:
 
 
 def _is_decision(node: TapeNode) -> bool:
-    """True for steps and choices, and for kernels in which there may be some."""
+    """True for steps and choices, and for foreign kernels, which may contain some."""
     dtype = node.dtypes[0] if node.dtypes else None
     return isinstance(node.target, OwnKernel) or decides(node.target, dtype, node.kwargs)
 
@@ -417,7 +426,7 @@ def _lifted(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _as_tensor(made: Any, dtype: torch.dtype | None) -> Any:
-    """A number that the program has as a tensor, as one."""
+    """Convert a Python number to a tensor where the program has a tensor."""
     return torch.tensor(made, dtype=_dtype(dtype)) if dtype and isinstance(made, (int, float, complex)) else made
 
 
@@ -438,8 +447,7 @@ def _array(tensor: torch.Tensor) -> Array:
 
 
 def record(run: Callable[[], dict[str, torch.Tensor]]) -> Tape:
-    """Run a program once, without compiling any part of it, and keep its tape; `run` returns the named tensors that
-    count as outputs."""
+    """Run a program once, without compiling any part of it, and return its tape. `run` returns the outputs by name."""
     return call_uncompiled(lambda: _recorded(run))
 
 
@@ -458,7 +466,8 @@ def _recorded(run: Callable[[], dict[str, torch.Tensor]]) -> Tape:
 
 
 def _gathered(values: torch.Tensor, dimension: int, places: torch.Tensor) -> torch.Tensor:
-    """torch gathers no unsigned integers of more than eight bits; their bits it does."""
+    """Gather elements along a dimension, viewing wide unsigned integers as signed ones, for which torch has no
+    gather."""
     if values.dtype not in _SIGNED:
         return values.gather(dimension, places)
     return values.view(_SIGNED[values.dtype]).gather(dimension, places).view(values.dtype)

@@ -1,7 +1,7 @@
-"""Operations that add up many terms: products of matrices, convolutions, reductions, running sums.
+"""Rules for torch operations that add up many terms: matrix products, convolutions, reductions, running sums.
 
-The sum of the squared terms, which the noise model asks for, comes from the operation itself: applied to squared
-arguments, a sum of products gives the sum of the squared products.
+The noise model needs the sum of the squared terms, which the operation itself computes: applied to squared arguments, a
+sum of products is the sum of the squared products.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def _square_of_size(value: torch.Tensor) -> torch.Tensor:
 
 
 def _factor(value: Any) -> Any:
-    """A keyword: numbers such as alpha and beta multiply terms, so they are squared with them."""
+    """Square a keyword argument: numbers such as alpha and beta multiply terms, so they are squared with them."""
     return value * value if isinstance(value, (int, float)) and not isinstance(value, bool) else _squared(value)
 
 
 def _magnitude(value: Any) -> Any:
-    """What an element can add to a partial result; an infinity makes it infinite in every order."""
+    """Return the magnitude of each finite element and 0 for others: an infinity makes a sum infinite in every order."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return value
     return value.abs().nan_to_num(0.0, 0.0, 0.0)
@@ -63,12 +63,12 @@ def _numpy(value: torch.Tensor) -> Array:
 
 
 def _terms(value: torch.Tensor) -> Array:
-    """The real numbers that a sum adds up; a view may hold them with the other sign."""
+    """Return a tensor as an array, with a lazy negation applied."""
     return value.detach().resolve_neg().numpy()
 
 
 def products(terms: Callable[[Call], float]) -> TorchSumRule:
-    """A sum of `terms` products of two arguments, perhaps with an addend."""
+    """Return a rule for a sum of `terms` products of two arguments, possibly with an addend."""
 
     def rule(call: Call) -> list[Array | None]:
         squares = (torch.from_numpy(call.products.squares),) if call.products else _squares(call)
@@ -101,13 +101,13 @@ def _squares(call: Call) -> tuple[Any, ...]:
 
 
 def products_in(call: Call, terms: Callable[[Call], float]) -> Products:
-    """The products that an operation adds up, and its own addend."""
+    """Return the products that an operation adds up, including its own addend."""
     return Products(_numpy(_squares(call)[0]), max(terms(call), call.terms))
 
 
 def _flushed(call: Call, index: int, terms: float) -> Array | float:
-    """What is lost where the processor's products of bfloat16 numbers (AVX512-BF16, AMX) take subnormal factors, and
-    make subnormal sums, for zero."""
+    """Return the error from processor instructions for bfloat16 products (AVX512-BF16, AMX) that take subnormal
+    factors, and subnormal sums, for zero."""
     smallest = call.arithmetic.underflow("bfloat16")
     addends = _addends(call)
     lost: Array | float = terms * smallest
@@ -125,7 +125,7 @@ def _flushed(call: Call, index: int, terms: float) -> Array | float:
 
 
 def _addends(call: Call) -> set[int]:
-    """The places of arguments that are added to the products."""
+    """Return the positions of arguments that are added to the products."""
     names = [argument.name for argument in call.target._schema.arguments]
     added = {"bias"} | ({"self"} if {"beta", "value"} & set(names) else set())
     return {place for place, name in enumerate(names) if name in added}
@@ -136,7 +136,7 @@ def _nothing(value: Any) -> Any:
 
 
 def _added(call: Call) -> torch.Tensor | None:
-    """What is added to the products, in the shape of the result."""
+    """Return the addend of a sum of products, broadcast to the shape of the result, or `None`."""
     result = call.results[0]
     bias = call.argument("bias")
     if isinstance(bias, torch.Tensor):
@@ -148,7 +148,7 @@ def _added(call: Call) -> torch.Tensor | None:
 
 
 def repeated(terms: Callable[[Call], float]) -> Callable[[Call], Joint | None]:
-    """Of sums of products with an addend: what repeats in every element."""
+    """Return a rule for the error that repeats in every element of a sum of products with an addend."""
 
     def rule(call: Call) -> Joint | None:
         result, added = call.results[0], _added(call)
@@ -167,7 +167,8 @@ def repeated(terms: Callable[[Call], float]) -> Callable[[Call], Joint | None]:
 
 
 def _products_in_order(call: Call) -> Joint | None:
-    """The error of adding the products of two matrices one after the other; `None` for other sums of products."""
+    """Return the error of adding the products of two matrices one after the other, or `None` for other sums of
+    products."""
     matrices = [a for a in call.args if isinstance(a, torch.Tensor)][-2:]
     named = call.target._schema.name in _MATRIX_PRODUCTS
     if not named or len(matrices) != 2 or any(matrix.is_complex() for matrix in matrices):
@@ -179,7 +180,7 @@ def _products_in_order(call: Call) -> Joint | None:
 
 
 def _inner(call: Call) -> float:
-    """Length of the sums in mm, bmm, addmm, mv, dot: the last size of the first matrix."""
+    """Return the number of terms in mm, bmm, addmm, mv and dot: the last size of the first matrix."""
     matrices = [a for a in call.args if isinstance(a, torch.Tensor)][-2:]
     return float(matrices[0].shape[-1]) if matrices[0].dim() else 1.0
 
@@ -193,7 +194,7 @@ def _convolution_terms(call: Call) -> float:
 
 
 def _sides(given: Any, count: int) -> list[int]:
-    """One number for each side of a kernel; a single one holds for all."""
+    """Return one number per side of a kernel, repeating a single number."""
     return list(given) if len(given) == count else list(given) * count
 
 
@@ -203,7 +204,7 @@ def _backward_convolution_terms(call: Call) -> float:
 
 
 def _reduced(call: Call) -> float:
-    """How many elements go into one result of a reduction."""
+    """Return the number of elements that are reduced to one result."""
     return float(call.args[0].numel() / max(call.results[0].numel(), 1))
 
 
@@ -225,7 +226,8 @@ def _mean(call: Call) -> list[Array | None]:
 
 
 def _in_order(call: Call) -> Joint | None:
-    """The error of adding the elements one after the other: a legal order, in which all sums may err alike."""
+    """Return the error of adding the elements one after the other: a legal order, in which all sums may err the same
+    way."""
     x, result = call.args[0], call.results[0]
     dims = call.argument("dim")
     axes = tuple(range(x.dim())) if dims in (None, []) else (dims,) if isinstance(dims, int) else tuple(dims)
@@ -238,7 +240,8 @@ def _is_mean(call: Call) -> bool:
 
 
 def _windows_in_order(call: Call) -> Joint | None:
-    """The same for the windows of an average pooling; `None` where some windows reach beyond the padding."""
+    """Return the error of adding the elements of each window of an average pool one after the other, or `None` if some
+    windows extend beyond the padding."""
     x, result, sides = call.args[0].detach(), call.results[0], call.args[0].dim() - 2
     if sides < 1 or call.argument("ceil_mode") or not call.argument("kernel_size"):
         return None
@@ -252,13 +255,16 @@ def _windows_in_order(call: Call) -> Joint | None:
 
 
 def _repeated_alike(error: Array, divisor: float, result: torch.Tensor) -> RepeatedError | None:
-    """An error of sums that are divided at the end, in the shape of the result."""
+    """Return `error` divided by `divisor` in the shape of the result, or `None` if the number of elements differs."""
     return RepeatedError(error.reshape(tuple(result.shape)) / divisor) if error.size == result.numel() else None
 
 
 def _variance_size(call: Call, variance: torch.Tensor, index: int) -> Array:
-    """Any stable formula is legal (two passes, Welford, merged blocks). It loses as many digits as the root mean square
-    has more than the deviation; the mean of squares minus the square of the mean loses twice as many: a bug."""
+    """Return the error of a variance in any stable formula (two passes, Welford, merged blocks).
+
+    Such a formula loses as many digits as the root mean square exceeds the deviation by. The mean of squares minus the
+    square of the mean loses twice as many, which is a bug.
+    """
     squares = _square_of_size(call.args[0])
     dims = call.argument("dim")
     keep = bool(call.argument("keepdim"))
@@ -294,7 +300,8 @@ def _var_mean(call: Call) -> list[Array | None]:
 
 
 def _running_sum(call: Call) -> RunningError:
-    """Every partial sum rounds; one that cancels may come from a block that did not."""
+    """Return the error of a cumulative sum: every partial sum rounds, including larger ones inside a block that
+    cancel."""
     keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
     squares = _numpy(call.target(call.args[0].square(), *call.args[1:], **keywords))
     result = np.abs(call.results[0].detach().numpy())
@@ -303,8 +310,8 @@ def _running_sum(call: Call) -> RunningError:
 
 
 def _product(call: Call) -> list[Array | None]:
-    """A product of many factors has a relative error for each. The order of the factors decides whether a partial
-    product overflows, or vanishes before the large factors come."""
+    """Return the error of a product, a relative error per factor; NaN where some order of the factors overflows or
+    underflows."""
     size = call.accumulator() * math.sqrt(_reduced(call)) * np.abs(call.results[0].detach().numpy())
     sizes = _magnitude(call.args[0].abs() if call.args[0].is_complex() else call.args[0])
     keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
@@ -315,13 +322,14 @@ def _product(call: Call) -> list[Array | None]:
 
 
 def _running_product(call: Call) -> RunningError:
-    """Relative errors add up."""
+    """Return the error of a cumulative product, whose relative errors add up."""
     result = np.abs(call.results[0].detach().numpy())
     return RunningError(np.full(result.shape, call.accumulator()), call.argument("dim"), result)
 
 
 def _running_logarithm(call: Call) -> RunningError:
-    """The logarithm of a running sum: its relative errors are absolute ones here, and the result rounds each time."""
+    """Return the error of the logarithm of a cumulative sum: its relative errors become absolute, and each result
+    rounds."""
     result = np.abs(call.results[0].detach().numpy())
     return RunningError(
         call.accumulator() * np.maximum(np.where(np.isfinite(result), result, 0.0), 1.0), call.argument("dim")
@@ -329,7 +337,7 @@ def _running_logarithm(call: Call) -> RunningError:
 
 
 def _averaged(call: Call) -> list[Array | None]:
-    """Average pooling: a mean over a window."""
+    """Return the error of average pooling: a mean over each window."""
     x, result = call.args[0], call.results[0]
     terms = max(x.numel() / max(result.numel(), 1), 1.0)
     kernel = call.argument("kernel_size")
@@ -342,8 +350,8 @@ def _averaged(call: Call) -> list[Array | None]:
 
 
 def _scattered(call: Call) -> list[Array | None]:
-    """Sums into chosen places (index_add, scatter_add, embedding backward): the target counts as one more term. Every
-    partial sum is stored, and so rounded to the type of the result."""
+    """Return the error of sums into selected elements (index_add, scatter_add, embedding backward). The target counts
+    as one more term, and every partial sum is rounded to the type of the result."""
     squares = call.target(*[_squared(a) for a in call.args], **{k: _squared(v) for k, v in call.kwargs.items()})
     values = [a for a in call.args if isinstance(a, torch.Tensor)]
     terms = max((v.numel() for v in values), default=1) / max(call.results[0].numel(), 1) + 1
@@ -352,8 +360,8 @@ def _scattered(call: Call) -> list[Array | None]:
 
 
 def _transformed(call: Call) -> list[Array | None]:
-    """Fourier transforms: log2(n) levels, each of which rounds numbers as large as the norm of the signal. Signals that
-    are transformed side by side are none of each other's business."""
+    """Return the error of a Fourier transform: log2(n) levels, each of which rounds numbers as large as the signal's
+    norm. Signals in a batch are treated separately."""
     result, axes = call.results[0], tuple(call.args[1])
     if not result.numel():
         return [np.zeros(result.shape)]
@@ -366,7 +374,8 @@ def _transformed(call: Call) -> list[Array | None]:
 
 
 def generous(call: Call, index: int) -> Array:
-    """For operations without a rule: as if every input element took part in every output element."""
+    """Return the error for an operation without a rule: as if every input element contributed to every output
+    element."""
     result = call.results[index]
     tensors = [a for a in call.args if isinstance(a, torch.Tensor) and a.is_floating_point() and a.numel()]
     terms = max((a.numel() for a in tensors), default=1)
@@ -380,13 +389,13 @@ def generous(call: Call, index: int) -> Array:
 
 
 def through_kernel(call: Call, index: int) -> Array:
-    """For operators of which nothing but the kernel is known: as if each argument had been rounded once more."""
+    """Return the error for a foreign operator: how far the result moves when each argument is rounded once more."""
     result = call.results[index].detach().numpy()
     return np.asarray(carried(_again(call, index), _as_arrays(call.args), result, call.unit(index)))
 
 
 def _again(call: Call, index: int) -> Callable[[list[Any]], Array]:
-    """The operation on other arguments, which it may write to."""
+    """Return a function that runs the operation on other arguments, which it may overwrite."""
 
     def run(arrays: list[Any]) -> Array:
         args = [torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arrays]
@@ -409,13 +418,13 @@ _INTERPOLATIONS = (
 
 
 def _weighted(call: Call) -> SharedFactors:
-    """Weights are computed once for each place along an axis."""
+    """Return the error that elements at the same index of an axis share, because their weights are computed once."""
     return SharedFactors(WEIGHTS * call.accumulator(), tuple(range(2, call.results[0].dim())))
 
 
 def _interpolated(call: Call) -> list[Array | None]:
-    """Weights are differences of coordinates, which are rounded: they are off by as much as the longest side has
-    places."""
+    """Return the error of interpolation weights. They are differences of rounded coordinates, whose error grows with
+    the longest side."""
     x = call.args[0]
     over = tuple(range(2, x.dim()))
     largest = _numpy(_magnitude(x).amax(over, keepdim=True)) if x.numel() else np.zeros(())
@@ -424,13 +433,13 @@ def _interpolated(call: Call) -> list[Array | None]:
 
 
 def _hardswish_slope(call: Call) -> list[Array | None]:
-    """x/3 + 1/2, times the gradient: the sum cancels where x is near -3/2."""
+    """Return the error of (x/3 + 1/2) times the gradient, where the sum cancels for x near -3/2."""
     gradient, x = (_magnitude(argument).numpy() for argument in call.args[:2])
     return [call.unit() * gradient * (x / 3 + 0.5)]
 
 
 def _through(call: Call) -> list[Array | None]:
-    """A function whose formula passes larger numbers (`programs/onnx/player/torch_ops.py`)."""
+    """Return the error of a function whose formula uses larger numbers (`programs/onnx/player/torch_ops.py`)."""
     return [call.arithmetic.transcendental(call.dtypes[0] or "float32") * np.abs(_numpy(call.args[1]))]
 
 
@@ -470,7 +479,7 @@ SUMS: dict[str, TorchSumRule] = {
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), _transformed),
 }  # fmt: skip
 
-# Operations in which the error of one element has to do with that of others.
+# Operations whose errors are correlated between elements.
 JOINT: dict[str, Callable[[Call], Joint | None]] = {
     **dict.fromkeys(("addmm", "baddbmm", "addmv"), repeated(_inner)),
     "convolution": repeated(_convolution_terms),
