@@ -112,9 +112,8 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         # Where terms overflow in between, any infinity or NaN is legal. A finite number is not, if the float64 result
         # is beyond the range.
         wrong_class |= same & np.isnan(spread) & np.isinf(stored) & np.isfinite(exact) & np.isfinite(value)
-        # At the edge of the range, rounding decides between the largest number and infinity. An exact infinity, or a
-        # number far beyond the range, leaves no choice: returning the largest number there means that the result was
-        # clamped.
+        # At the edge of the range, rounding decides between the largest number and infinity. Far beyond the range, and
+        # for an exact infinity, the largest number means that the result was clamped.
         largest = float(ml_dtypes.finfo(dtype).max)
         near_overflow = np.abs(np.abs(exact) - largest) <= 4 * unit * largest + SPREAD * np.nan_to_num(
             spread, posinf=np.inf
