@@ -1,8 +1,8 @@
-"""Tables of numbers: the CSV that scripts around KLEE and FPGen make of their test cases, and Driftline's own.
+"""Tables of numbers: the CSV that scripts for KLEE and FPGen make of test cases, and Driftline's own.
 
-The parsed CSV has a header `testfile,values` and rows of as many numbers as a test has; `0x1f` is an integer, not a bit
-pattern. Driftline's own has a row for each number, with its bits in hexadecimal beside the decimal: so it is exact for
-NaN and every dtype.
+The scripts' CSV has a header `testfile,values` and rows of as many numbers as a test has; `0x1f` is an integer, not a
+bit pattern. Driftline's own table has a row for each number, with its bits in hexadecimal beside the decimal value, so
+that NaN and every dtype are stored exactly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_own(data: bytes) -> bool:
 
 
 def read_parsed(data: bytes, where: str) -> dict[str, list[float]]:
-    """The numbers of each test, by the name of its file."""
+    """Read a table of test cases. Returns the numbers of each test by the name of its file."""
     rows = _rows(data, where)
     head = next(rows, None)
     if head is None or [cell.strip() for cell in head[:2]] != PARSED:
