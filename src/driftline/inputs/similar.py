@@ -15,7 +15,7 @@ from driftline.core.tensors import Array, Arrays, TensorSpec, is_float
 from driftline.inputs.make import random_inputs
 from driftline.inputs.other import ascends
 
-JITTER = 0.125  # by how much, of itself, a number that is drawn from the example may differ from it
+JITTER = 0.125  # largest relative change of a number drawn from the example
 FEW = 8  # numbers that are too few to draw from: each is changed by itself
 
 

@@ -1,7 +1,8 @@
-"""Step 3: basin hopping over ordinals, many walkers at once.
+"""Step 3: basin hopping over ordinals, with many walkers in parallel.
 
-A walker moves some variables by a step of any size, copies or negates one into another up to a few ULP, or takes one
-from another walker; it keeps a move that does not lead away from the goal, and now and then one that does.
+In each round a walker changes some variables by a step of any size, copies or negates one variable into another up to a
+few ULP, or takes a variable from another walker. It keeps moves that do not increase the distance to the goal, and
+occasionally one that does.
 """
 
 from __future__ import annotations

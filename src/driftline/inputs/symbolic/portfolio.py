@@ -1,4 +1,4 @@
-"""The portfolio: five steps, the cheapest first. What one finds is run again before it is believed."""
+"""The portfolio: five steps, from the cheapest to the most expensive. Witnesses are confirmed by running them again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def intervals(query: Query, rng: np.random.Generator, left: Clock) -> SolverAnsw
 
 
 def specials(query: Query, rng: np.random.Generator, left: Clock) -> SolverAnswer:
-    """Two rounds: the second draws other mixtures."""
+    """Try special numbers twice, with different random mixtures."""
     for _ in range(2):
         if answer := witness(query, "specials", special_rows(query, rng)):
             return answer
@@ -55,7 +55,7 @@ def solve(
     steps: Sequence[str] = tuple(STEPS),
     now: Callable[[], float] = time.monotonic,
 ) -> SolverAnswer:
-    """The answer of the first step that has one, within `budget` seconds of the clock `now`."""
+    """Return the answer of the first step that finds one, within `budget` seconds of the clock `now`."""
     began = now()
     if not query.variables:
         return _without_variables(query)
@@ -78,6 +78,6 @@ def solve(
 
 
 def _without_variables(query: Query) -> SolverAnswer:
-    """A constant is as it is."""
+    """Answer a query about constants by evaluating it once."""
     hit = bool(query.hits({})[0])
     return SolverAnswer(SolverOutcome.WITNESS if hit else SolverOutcome.PROOF, "intervals")
