@@ -23,7 +23,7 @@ class AuditKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """What an audit, or a test of passes, is asked for."""
+    """The settings of an audit or of a test of passes."""
 
     seconds: float | None = None  # None: half an hour for rules, ten minutes for passes
     compilers: Sequence[str] | None = None  # None: all that are installed

@@ -1,4 +1,4 @@
-"""The parameters of a target: their names and what kinds of values they take, from its schema."""
+"""The parameters of a target: their names and the kinds of values they accept, from its schema."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _of_schema(argument: Any) -> Parameter:
 
 
 def name_of(target: Any) -> str:
-    """`mm` for aten.mm.default, `split` for torch.split and for the method."""
+    """Return the short name of a target: `mm` for aten.mm.default, `split` for torch.split and for the method."""
     if isinstance(target, str):
         return target
     if isinstance(target, torch._ops.OpOverload):

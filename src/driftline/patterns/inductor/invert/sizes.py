@@ -1,4 +1,4 @@
-"""The sizes that the tensors of one program are made of, chosen once so that they fit together."""
+"""The sizes of the tensors in one program, chosen once so that they fit together."""
 
 from __future__ import annotations
 

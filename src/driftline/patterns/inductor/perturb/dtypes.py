@@ -1,4 +1,4 @@
-"""Tensors of other types: one among the others, or all."""
+"""Mutants with other dtypes: of one tensor, or of all."""
 
 from __future__ import annotations
 

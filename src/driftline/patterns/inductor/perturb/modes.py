@@ -1,4 +1,4 @@
-"""The same program compiled in another way: for any sizes, for training, with its tensors held instead of given."""
+"""Mutants that are compiled differently: for dynamic sizes, for training, or with inputs owned by the module."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def training(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def held(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
-    """An input that the module owns instead; and what it owns as an input."""
+    """Yield mutants in which the module owns an input, or takes an owned tensor as an input."""
     for name, leaf in draft.inputs.items():
         if len(draft.inputs) > 1:
             yield Mutant("an input held by the module", _hold(draft, name, leaf), where=name)

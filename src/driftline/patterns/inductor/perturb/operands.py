@@ -1,4 +1,4 @@
-"""Operands of another nature: a number for a tensor, a tensor for a number, the same tensor twice."""
+"""Mutants with other kinds of operands: a number for a tensor, a tensor for a number, the same tensor twice."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def numbers_of_another_type(draft: Draft, chance: random.Random) -> Iterator[Mut
 
 
 def swapped(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
-    """The second operand first. What commutes for the compiler may not do so for everything around it."""
+    """Swap the first two operands. An operator that commutes for the compiler may not commute for the code around
+    it."""
     for node in calls(draft.graph):
         pair = node.args[:2]
         if name_of(node) in _PAIRS and len(pair) == 2 and any(isinstance(one, fx.Node) for one in pair):
@@ -80,7 +81,7 @@ def _swap(node: fx.Node) -> None:
 
 
 def the_same_twice(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
-    """One tensor where two alike were."""
+    """Use one tensor in place of two with the same shape and dtype."""
     for first, second in combinations(leaves(draft).items(), 2):
         if (first[1].shape, first[1].dtype) == (second[1].shape, second[1].dtype):
             copied, _ = draft.copy()
@@ -94,7 +95,7 @@ def _leaf_name(node: fx.Node) -> str:
 
 
 def _swept(draft: Draft) -> Draft:
-    """Without tensors and calls that nothing reads any more."""
+    """Return the draft without inputs, owned tensors and calls that nothing uses."""
     for node in reversed(list(draft.graph.nodes)):
         if node.op != "output" and not node.users:
             draft.graph.erase_node(node)

@@ -1,4 +1,4 @@
-"""Other numbers in the tensors: masks that are not zero or one, zeros, negatives, infinities, NaN."""
+"""Mutants with other numbers in the tensors: masks that are not zero or one, zeros, negatives, infinities, NaN."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _filled(draft: Draft, fills: Mapping[str, str]) -> Iterator[Mutant]:
 
 
 def _holds(leaf: DraftLeaf, fill: str) -> bool:
-    """Can this tensor have such numbers in it, and do indices stay inside?"""
+    """True if the tensor's dtype can hold such numbers, and indices stay in range."""
     if leaf.fill.startswith("indices"):
         return fill == "zeros"
     if fill.startswith("some:"):

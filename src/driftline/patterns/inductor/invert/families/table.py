@@ -1,4 +1,4 @@
-"""The table that families enter themselves into, by the names of their operators."""
+"""The table in which families register themselves under the names of their operators."""
 
 from __future__ import annotations
 
