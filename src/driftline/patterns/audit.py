@@ -58,7 +58,7 @@ ALONE = "one by one"  # what is behind a compiler's name where its passes are tr
 SCHEDULED = f"tvm {ALONE}"  # whose passes are tried on functions with schedule primitives too
 SHARE_OF_PROGRAMS = 0.6  # of the time for these passes
 SHARE_OF_SWEEPING = 0.6
-_LEAST = 5.0  # seconds that a step is worth starting for
+_LEAST = 5.0  # seconds below which a step is not worth starting
 LISTING = 30.0  # seconds that a short budget may be overrun while compilers are started to list what they have
 GRACE, SHARE_OF_GRACE = 10.0, 0.05  # seconds after the end of a step's time for what is in hand; of a short budget this
 
