@@ -1,4 +1,4 @@
-"""A graph as a JAX program: Python text over jax.numpy."""
+"""Write a graph as a JAX program: Python text over jax.numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph as a TensorFlow program: Python text over tf, a plain function of eager tensors."""
+"""Write a graph as a TensorFlow program: Python text over tf, a plain function of eager tensors."""
 
 from __future__ import annotations
 
