@@ -35,8 +35,7 @@ class BoundaryValues(InputStrategy):
 
 @lru_cache(1024)
 def _floats(dtype: str, rule: str, edges: tuple[float, ...]) -> Array:
-    """Return each edge with its neighbours in `dtype`, as far as `rule` allows. An edge that is not a float is rounded
-    first."""
+    """Return each edge, rounded to `dtype`, with its neighbouring floats, as far as `rule` allows."""
     form = float_format(dtype)
     inside = [edge for edge in edges if abs(edge) <= form.largest]
     at = np.array(inside, np.float64).astype(form.kind)
