@@ -43,9 +43,11 @@ class Sketcher:
         self._large = draw.chance(_LARGE_SHARE)
 
     def size(self) -> int:
+        """Draw the size of an axis, which is long if the program is to have long ones."""
         return self.draw.choice(THRESHOLDS) if self._large else self.draw.integer(2, 17)
 
     def inside(self, value: str) -> str:
+        """Return an expression that computes something from `value`."""
         return f"({self.draw.choice(_INSIDE).format(value)})"
 
 

@@ -17,6 +17,7 @@ jax.config.update("jax_enable_x64", True)
 
 
 def emit_jax(graph: Graph) -> str:
+    """Return the text of a JAX program for the graph."""
     return factory_file(
         graph,
         _HEAD,

@@ -39,6 +39,7 @@ class OnnxWriter:
         return self.array(np.array(list(values), dtype=np.int64))
 
     def scalar(self, value: Any, dtype: str) -> str:
+        """Add a scalar constant and return its name."""
         return self.array(np.array(value).astype(numpy_dtype(dtype)))
 
     def array(self, values: Array, name: str = "") -> str:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 
 def emit_tensorflow(graph: Graph) -> str:
+    """Return the text of a TensorFlow program for the graph."""
     return factory_file(
         graph,
         _HEAD,

@@ -191,9 +191,11 @@ class Operator:
     statistics: bool = False  # torch refuses it where a gradient could go to its running mean and variance
 
     def form(self, language: str) -> Form | None:
+        """Return the operator's form in a language, or None."""
         return {"torch": self.torch, "onnx": self.onnx, "jnp": self.jnp, "tf": self.tf}[language]
 
     def takes(self, language: str, first: TensorType) -> bool:
+        """True if the operator has a form in the language that accepts this first input."""
         form = self.form(language)
         if form is None or first.dtype not in form.dtypes:
             return False

@@ -157,6 +157,7 @@ class GraphBuilder:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def add_alone(self, operator: Operator, dtype: str) -> None:
+        """Add this operator on a new leaf of the dtype. Raises `NoProgram` if no valid use is found."""
         for _ in range(20):
             first = self._new_first(operator, (dtype,))
             if self._apply(operator, first) and self._is_laid_out():
@@ -218,6 +219,7 @@ class GraphBuilder:
         return len(self.nodes), tuple(value.used for value in self.values)
 
     def undo(self, mark: tuple[int, tuple[bool, ...]]) -> None:
+        """Remove everything that was added after `mark`."""
         nodes, used = mark
         del self.nodes[nodes:]
         del self.values[len(used) :]

@@ -112,6 +112,7 @@ def twin(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors in nested tuples, lists and dicts."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
@@ -122,6 +123,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 def dtypes_of(op: Any) -> list[str]:
+    """Return the dtypes that an entry of the table supports."""
     supported = {dtype_name(dtype) for dtype in op.dtypes}
     return [dtype for dtype in TESTED if dtype in supported]
 
@@ -132,6 +134,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
+    """Suppress warnings inside the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -89,6 +89,7 @@ class Writer:
                 self._bind(item, f"{name}[{at}]")
 
     def knows(self, tensor: torch.Tensor) -> bool:
+        """True if the tensor already has a name."""
         return id(tensor) in self._names
 
     def _call(self, call: WrittenCall) -> str:

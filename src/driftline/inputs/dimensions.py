@@ -52,6 +52,7 @@ def expression(name: str, every: Mapping[str, object]) -> ast.expr | None:
 
 
 def evaluated(tree: ast.expr, sizes: Mapping[str, int]) -> int:
+    """Return the value of an expression from `expression`."""
     if isinstance(tree, ast.Name):
         return sizes[tree.id]
     if isinstance(tree, ast.Constant):
@@ -76,6 +77,7 @@ def size_of(text: str, sizes: Mapping[str, int]) -> int | None:
 
 
 def past_name(names: Sequence[str]) -> str:
+    """Return the dimension name of past positions (a key-value cache), or an empty string."""
     return next((name for name in names if "past" in name.lower() and not _TOTAL.search(name.lower())), "")
 
 

@@ -40,14 +40,17 @@ class InputMaker:
     room: int = ROOM  # bytes that one sample may take
 
     def chosen(self, number: int) -> Chosen:
+        """Return the shapes of sample `number`."""
         return choose(self.specs, self.example, self.known, self.sizes.turn(number))
 
     def plans(self, number: int) -> tuple[InputPlan, ...]:
+        """Plan the inputs of sample `number`. Raises an error if they take more than `room` bytes."""
         chosen = self.chosen(number)
         require_room([replace(spec, shape=chosen.shapes[spec.name]) for spec in self.specs], self.room)
         return planned(self.specs, self.example, self.known, chosen)
 
     def random(self, seed: int, number: int) -> Inputs:
+        """Return a sample of random values."""
         plans, chosen = self.plans(number), self.chosen(number)
         rng = np.random.default_rng(seed)
         arrays = {plan.spec.name: ordinary_array(plan, rng) for plan in plans}

@@ -11,6 +11,7 @@ STRUCTURED = ("mask", "padding", "flags", "positions")
 
 
 def is_structured(plan: InputPlan) -> bool:
+    """True if the rule of the plan is about whole rows."""
     return plan.values.partition(":")[0] in STRUCTURED
 
 

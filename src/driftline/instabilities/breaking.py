@@ -77,6 +77,7 @@ def _takes_two(model: ModelFiles) -> bool:
 
 
 def measure_map(pool: Pool, asked: MapModel, options: CheckOptions) -> BreakMap:
+    """Run the model on every point of the map on every framework, and classify each result against float64."""
     forms = {framework.form(asked.files) for framework in asked.frameworks}
     programs = {form: open_program(text, pool, options) for form, text in asked.files.programs.items() if form in forms}
     if not programs:
@@ -158,6 +159,7 @@ def _first_column(sorts: Array) -> Array:
 
 
 def draw_map(found: BreakMap) -> bytes:
+    """Return the map as a PNG, with one panel for each framework."""
     import matplotlib
     from matplotlib.colors import BoundaryNorm
     from matplotlib.patches import Patch

@@ -25,6 +25,8 @@ DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 
 class Arrangement(StrEnum):
+    """How the operators of a sequence are connected; see the module docstring."""
+
     CHAIN = "chain"
     REUSE = "reuse"
     FORK = "fork"
@@ -154,6 +156,8 @@ class _CompositionBuilder:
         return -len(self._leaves)
 
     def chain(self, at: int, sequence: Sequence[Composable], *, fresh: bool) -> int:
+        """Apply the operators one after the other from value `at`. Further operands are new inputs if `fresh`, else the
+        value `at`."""
         start = at
         for operation in sequence:
             others = [self.input() if fresh else start for _ in range(operation.operands - 1)]
@@ -161,6 +165,7 @@ class _CompositionBuilder:
         return at
 
     def apply(self, operation: Composable, inputs: Sequence[int]) -> int:
+        """Add the operator and return the number of its result. Raises Invalid if torch or ONNX does not support it."""
         row = OPERATORS[operation.row]
         types = [self._type(number) for number in inputs]
         if not all(row.takes(language, types[0]) for language in ("torch", "onnx")):
@@ -177,6 +182,8 @@ class _CompositionBuilder:
         return f"x{-number - 1}" if number < 0 else self._texts[number]
 
     def graph(self, output: int) -> Graph:
+        """Return the finished graph with `output` as its output."""
+
         def settled(number: int) -> int:
             return -number - 1 if number < 0 else len(self._leaves) + number
 

@@ -68,6 +68,7 @@ class ElementFlags:
 
 
 def flags(got: Array, exact: Array | None) -> ElementFlags:
+    """Classify each element of `got`. Without `exact`, only `nan` and `inf` are filled in."""
     import ml_dtypes
 
     info: Any = ml_dtypes.finfo(got.dtype)

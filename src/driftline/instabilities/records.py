@@ -48,6 +48,7 @@ class RuntimeRecord:
     bugs: tuple[str, ...] = ()
 
     def total(self, name: str) -> int:
+        """Return the sum of a field of `Counts` over all inputs."""
         return sum(getattr(row.counts, name) for row in self.rows)
 
     @property
@@ -106,6 +107,8 @@ class ModelRecord:
     problem: str = ""  # why nothing could be measured
 
     def with_runtime(self, made: RuntimeRecord) -> ModelRecord:
+        """Return the record with `made` added, replacing the earlier results of its framework, and conflicts
+        recomputed."""
         others = [one for one in self.runtimes if one.framework != made.framework]
         runtimes = (*others, made)
         return replace(self, runtimes=runtimes, conflicts=tuple(_conflicts(runtimes)))
@@ -171,6 +174,7 @@ class RunFolder:
         return self.path / INPUTS / model
 
     def read(self, model: str) -> ModelRecord | None:
+        """Return the stored record of a model, or None."""
         place = self._place(model)
         return _read_record(place) if place.is_file() else None
 

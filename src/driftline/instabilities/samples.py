@@ -154,6 +154,7 @@ def _fitted(arrays: Arrays, path: Path, maker: InputMaker, seed: int) -> Inputs:
 
 
 def laid(arrays: Arrays, maker: InputMaker, seed: int) -> Arrays:
+    """Fill the float inputs of the model one after the other with the numbers of `arrays`, repeated as needed."""
     floats = [array for array in arrays.values() if is_float(array.dtype.name)]
     numbers = np.concatenate([array.astype(np.float64).reshape(-1) for array in floats]) if floats else np.zeros(0)
     if not numbers.size:

@@ -49,6 +49,7 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def write_summary(
     folder: Path, records: Sequence[ModelRecord], skipped: Sequence[Skipped], bugs: Iterable[Bug]
 ) -> tuple[Path, Path]:
+    """Write both summary files and return their paths."""
     table, page = folder / "summary.csv", folder / "summary.md"
     write_private(table, [csv_text(COLUMNS, summary_rows(records)).encode()])
     write_private(page, [summary_page(records, skipped, bugs).encode()])
@@ -83,6 +84,7 @@ def frameworks_of(records: Iterable[ModelRecord]) -> list[str]:
 
 
 def framework_table(records: Sequence[ModelRecord]) -> list[str]:
+    """Return a Markdown table of the counts of each framework."""
     rows = []
     for name in frameworks_of(records):
         own = [one for record in records for one in record.runtimes if one.framework == name]

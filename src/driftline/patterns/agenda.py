@@ -53,6 +53,7 @@ class Agenda:
         self._lock = threading.Condition()
 
     def add_suspect(self, suspect: RuleSuspect, rule: Rule) -> None:
+        """Queue a suspect of `rule`, unless one with the same name was queued before."""
         with self._lock:
             if suspect.name in self._twins:
                 return
@@ -78,6 +79,7 @@ class Agenda:
             return heapq.heappop(self._heap)
 
     def finished(self) -> None:
+        """Say that an item from `next` is done."""
         with self._lock:
             self._open -= 1
             self._lock.notify_all()

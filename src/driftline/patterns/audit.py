@@ -579,6 +579,7 @@ class Audit:
     # -- findings ----------------------------------------------------------------------------------------------------
 
     def keep(self, found: Found) -> None:
+        """Store a finding as a bug, or note it as out of reach if ordinary code cannot write its program."""
         told = found.told()
         if not found.reachable:
             self._memory.keep("out of reach", f"{found.rule.id} {found.mutation} {told.target}", told.to_json())

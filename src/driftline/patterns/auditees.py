@@ -65,5 +65,6 @@ class Auditee:
 
 
 def auditee(compiler: str) -> Auditee:
+    """Return the auditee of a compiler by name."""
     made: Auditee = import_string(_AUDITEES[compiler])()
     return made

@@ -72,6 +72,7 @@ def _text(path: Path) -> str:
 
 
 def find_rule(checker: Checker, name: str) -> Rule:
+    """Return the rule with this id, name or start of an id. Raises an error with suggestions if there is none."""
     named = find_pass(name)
     if named and name != named.name:
         return named  # xla/fusion

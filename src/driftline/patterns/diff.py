@@ -49,6 +49,7 @@ class RulesDifference:
 
 
 def difference(old: Listed, new: Listed) -> RulesDifference:
+    """Compare two lists of rules."""
     before = {rule.id: rule for rule in old.rules}
     after = {rule.id: rule for rule in new.rules}
     gone = [rule for id_, rule in before.items() if id_ not in after]

@@ -57,5 +57,6 @@ class Found:
         }
 
     def told(self) -> Told:
+        """Return the finding as plain values."""
         verdict = self.result.verdict
         return Told(**self.about(), target=str(self.result.target), kind=str(verdict.kind), reason=verdict.reason)

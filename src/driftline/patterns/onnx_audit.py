@@ -90,6 +90,7 @@ class Tally:
     unattributed: int = 0  # failures that no single rule explains: the kernels' own
 
     def raise_to(self, name: str, reach: Reach) -> None:
+        """Record that a rule reached a step, unless it has come further before."""
         if reach.rank > self.reach.get(name, Reach.NONE).rank:
             self.reach[name] = reach
 

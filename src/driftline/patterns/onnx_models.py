@@ -47,6 +47,7 @@ class OnnxModels:
         return self._arms[generator]
 
     def changed(self, base: str) -> list[str]:
+        """Return the name of `base` with each kind of change."""
         return [f"{base}~{change}" for change in CHANGES]
 
     def make(self, wanted: Sequence[tuple[str, int]]) -> list[Made]:

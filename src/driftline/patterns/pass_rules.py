@@ -52,6 +52,7 @@ def find_pass(name: str) -> Rule | None:
 
 
 def pass_text(rule: Rule) -> RuleText:
+    """Return the description of a pass as a language model is shown it."""
     form = form_of(BACKENDS.get(rule.compiler))
     assert form
     return RuleText("", words=rule.text, form=form)

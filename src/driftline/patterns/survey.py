@@ -97,6 +97,7 @@ class SurveyJob:
 
 
 def each_job(models: Models, context: Context) -> Iterator[SurveyJob]:
+    """Yield the models one by one, and report each to the parent before it is run."""
     for model in models.models:
         context.lap()
         context.enter(str(model.number))

@@ -58,6 +58,7 @@ def interior(model: Any) -> list[str]:
 
 
 def chosen(options: list[Any], rng: random.Random, what: str) -> Any:
+    """Return a random option. Raises `NoProgram` if there are none; `what` names them."""
     if not options:
         raise NoProgram(f"there is no {what}")
     return rng.choice(options)

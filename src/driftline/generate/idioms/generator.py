@@ -25,6 +25,7 @@ _TRIES = 12  # a change may make nonsense of a model; another of the same kind m
 
 
 def idioms() -> list[str]:
+    """Return the names of all idioms."""
     for family in _FAMILIES:
         importlib.import_module(f"driftline.generate.idioms.{family}")
     return sorted(IDIOMS)

@@ -10,6 +10,7 @@ from driftline.generate.idioms.sketch import MACHINE_LEARNING, Sketch, idiom
 
 
 def size_of(s: Sketch, shape: str, axis: int) -> str:
+    """Add nodes that take one size from a shape, as a vector of one element."""
     return str(s.node("Unsqueeze", s.node("Gather", shape, s.const(axis, "int64")), s.ints(0)))
 
 

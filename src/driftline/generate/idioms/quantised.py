@@ -227,5 +227,6 @@ def matmul_four_bits_bias_open(s: Sketch) -> str:
 
 
 def in_blocks(s: Sketch) -> str:
+    """Add four-bit weights that are dequantised in blocks."""
     whole = s.integers(32, 8, dtype="uint4", low=0, high=15)
     return str(s.node("DequantizeLinear", whole, s.weights(2, 8, low=0.1), axis=0, block_size=16))

@@ -55,6 +55,7 @@ class GraphSketch:
         return self.apply_all(name, *inputs, **attributes)[0]
 
     def apply_all(self, name: str, *inputs: int, **attributes: Any) -> list[int]:
+        """Apply an operator and return all its results. Raises `NoProgram` if it does not accept the inputs."""
         operator, types = OPERATORS[name], [self.values[number].type for number in inputs]
         if not operator.takes(self.language, types[0]):
             raise NoProgram(f"{name} of {types[0]} has no form in {self.language}")

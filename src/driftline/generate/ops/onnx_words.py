@@ -7,6 +7,7 @@ from typing import Any
 
 
 def onnx_reshape(w: Any, value: str, shape: Sequence[int]) -> Any:
+    """Add a Reshape to an explicit shape, which may contain zeros."""
     # Without allowzero a zero means "as in the input"
     return w.node("Reshape", value, w.ints(shape), allowzero=int(0 in shape))
 

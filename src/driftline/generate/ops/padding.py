@@ -77,6 +77,7 @@ def all_pads(u: Use) -> list[list[int]]:
 
 
 def onnx_pads(w: Any, pads: Sequence[Sequence[int]]) -> Any:
+    """Add the pads as ONNX expects them: all amounts before, then all amounts after."""
     return w.ints([pair[0] for pair in pads] + [pair[1] for pair in pads])
 
 

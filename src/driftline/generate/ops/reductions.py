@@ -34,6 +34,7 @@ def _corrected(draw: Draw, first: TensorType) -> Drawn:
 
 
 def reduced_axes(axes: Sequence[int], rank: int) -> list[int]:
+    """Return the reduced axes in order, counted from the front."""
     return sorted(normal_axis(axis, rank) for axis in axes) if axes else list(range(rank))
 
 
@@ -94,6 +95,7 @@ def _jnp_kept(function: str) -> Callable[[Use], str]:
 
 
 def reduce_node(w: OnnxWriter, kind: str, x: str, use: Use, keepdim: bool | None = None) -> str:
+    """Add a reduction node over the axes of the application."""
     keep = use["keepdim"] if keepdim is None else keepdim
     inputs = [w.ints(use["axes"])] if use["axes"] else []
     return str(w.node(kind, x, *inputs, keepdims=int(keep)))

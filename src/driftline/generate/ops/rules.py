@@ -166,6 +166,7 @@ def replaced(shape: Sequence[int], axis: int, *sizes: int) -> tuple[int, ...]:
 
 
 def divisor(draw: Draw, number: int) -> int:
+    """Return a random divisor of `number`."""
     return draw.choice([d for d in range(1, number + 1) if number % d == 0])
 
 

@@ -128,6 +128,7 @@ def _transpose(types: Types, attributes: Attributes) -> Types:
 
 
 def moved(rank: int, source: int, target: int) -> list[int]:
+    """Return all axes in order, with `source` moved to `target`."""
     axes = [axis for axis in range(rank) if axis != source % rank]
     axes.insert(target % rank, source % rank)
     return axes

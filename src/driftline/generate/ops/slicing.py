@@ -35,6 +35,7 @@ def _slice(types: Types, attributes: Attributes) -> Types:
 
 
 def bracket(u: Use) -> str:
+    """Return the slice as an indexing expression, such as `x[:, 1:3]`."""
     parts = [":"] * u.types[0].rank
     for axis, (start, stop, step) in zip(u["axes"], u["parts"], strict=True):
         parts[axis] = f"{start}:{'' if stop is None else stop}" + (f":{step}" if step != 1 else "")

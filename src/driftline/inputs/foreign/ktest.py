@@ -28,6 +28,7 @@ class KtestFile:
 
 
 def read_ktest(data: bytes, where: str) -> KtestFile:
+    """Parse a test case. A repeated object name gets the suffix `#2`, `#3` and so on."""
     reader = _ByteReader(data, where)
     if reader.take(5) not in (MAGIC, _OLD_MAGIC):
         raise DriftlineError(f"{where} is not a KLEE test case: it does not begin with KTEST.")

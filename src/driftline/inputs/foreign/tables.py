@@ -26,6 +26,7 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 
 def is_own(data: bytes) -> bool:
+    """True if the data is a table that `write_own` wrote."""
     return data.lstrip(b"\xef\xbb\xbf").startswith(b"sample,input,dtype")
 
 
@@ -59,6 +60,7 @@ def _number(cell: str, where: str, line: int) -> float:
 
 
 def read_own(data: bytes, where: str) -> list[Arrays]:
+    """Read a table that `write_own` wrote. Returns one set of arrays for each sample."""
     rows = _rows(data, where)
     if next(rows, None) != OWN:
         raise DriftlineError(f"{where} is not a table of inputs: its first line must be {','.join(OWN)}.")
@@ -91,6 +93,7 @@ def read_own(data: bytes, where: str) -> list[Arrays]:
 
 
 def write_own(samples: list[Arrays], where: str) -> bytes:
+    """Write samples as a table with one row for each number. Complex arrays are refused."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(OWN)

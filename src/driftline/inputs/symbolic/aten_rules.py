@@ -22,6 +22,8 @@ LONGEST = 4096
 
 
 def rule(*names: str) -> Callable[[ElementRule], ElementRule]:
+    """Decorator that registers the rule for the named operators."""
+
     def register(function: ElementRule) -> ElementRule:
         RULES.update(dict.fromkeys(names, function))
         return function
@@ -60,6 +62,8 @@ def _compute_in(slicer: Slicer, node: Any, args: Any) -> Format:
 
 
 def pointwise(op: str) -> ElementRule:
+    """Return the rule of an elementwise operation."""
+
     def compute(slicer: Slicer, node: Any, at: int) -> ExprNode:
         form = _compute_in(slicer, node, node.args)
         args = [as_number(operand(slicer, node, arg, at, form), form) for arg in node.args]
@@ -221,6 +225,7 @@ def rows(slicer: Slicer, node: Any, source: Any, dims: Any, at: int) -> list[Exp
 
 
 def added(terms: list[ExprNode]) -> ExprNode:
+    """Add the terms as kernels do: from the left, or pairwise if there are many."""
     return f.total(terms) if len(terms) <= _SEQUENTIAL else f.pairwise(terms)
 
 

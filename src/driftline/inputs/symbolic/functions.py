@@ -15,6 +15,7 @@ Row = Sequence[ExprNode]
 
 
 def variables(count: int, form: Format, name: str = "x") -> list[ExprNode]:
+    """Return `count` variables named `x0`, `x1`, ..."""
     return [variable(f"{name}{at}", form) for at in range(count)]
 
 
@@ -130,6 +131,7 @@ batch_norm = layer_norm
 
 
 def rms_norm(row: Row, eps: float = 1e-5) -> list[ExprNode]:
+    """Divide the row by its root mean square."""
     below = apply("rsqrt", mean([x * x for x in row]) + eps)
     return [x * below for x in row]
 

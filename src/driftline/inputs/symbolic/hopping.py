@@ -21,6 +21,7 @@ PATIENCE = 150  # rounds after which the worse half starts again
 
 
 def basin_hopping(query: Query, rng: np.random.Generator, left: Clock) -> SolverAnswer:
+    """Search for a witness until the time is over."""
     low, high = query.bounds
     here = rng.integers(low, high, (WALKERS, len(low)), endpoint=True)
     here[: WALKERS // 2] = special_rows(query, rng, WALKERS // 2)

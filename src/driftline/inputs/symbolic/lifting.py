@@ -48,6 +48,8 @@ class Lifter:
         self._rng = torch.Generator().manual_seed(seed)
 
     def lift(self, piece: Slice, query: Query, numbers: Mapping[str, float], left: Clock) -> Lifted | None:
+        """Return inputs of the program on which the slice reaches its goal, or None. `numbers` is the witness of the
+        slice."""
         base = self._written(self._example, piece, numbers)
         if found := self._reaches(piece, query, base):
             return found

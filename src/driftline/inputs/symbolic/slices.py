@@ -66,6 +66,7 @@ def values_of(traced: TracedProgram, tensors: Sequence[torch.Tensor]) -> dict[An
 
     class Recording(torch.fx.Interpreter):  # type: ignore[misc]
         def run_node(self, n: Any) -> Any:
+            """Return the node's format. Raises NoRule if it is not a float."""
             found[n] = super().run_node(n)
             return found[n]
 
@@ -98,6 +99,7 @@ class Slicer:
         self.varying = _varying(traced)
 
     def slice(self, node: Any, at: int) -> Slice:
+        """Return the slice of element `at` of a node."""
         self._known, self._places, self._made = {}, {}, 0
         before = sys.getrecursionlimit()
         sys.setrecursionlimit(max(before, 20_000))

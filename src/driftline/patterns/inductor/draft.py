@@ -29,6 +29,7 @@ class DraftLeaf:
     parameter: bool = False
 
     def text(self) -> str:
+        """Return the Python expression that creates the tensor."""
         made = self._laid_out()
         return f"torch.nn.Parameter({made})" if self.parameter else made
 
@@ -84,6 +85,7 @@ class Draft:
     producers: tuple[str, ...] = ()  # rules that must fire first: they make operators that users do not write
 
     def text(self) -> str:
+        """Return the program as Python source."""
         owned = {name: leaf if isinstance(leaf, str) else leaf.text() for name, leaf in self.owned.items()}
         inputs = {name: leaf.text() for name, leaf in self.inputs.items()}
         return program_text(self.graph, inputs, owned, user_level=self.user_level)

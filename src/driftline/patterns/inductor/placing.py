@@ -25,6 +25,7 @@ def on_device(name: str) -> Iterator[None]:
 
 
 def rules_device() -> torch.device:
+    """Return the device of the current audit."""
     return torch.device(_DEVICE.get())
 
 

@@ -136,11 +136,15 @@ ManyRequest = FireRequest | SweepRequest | SuspectRequest
 
 @dataclass(frozen=True)
 class QuestionAsked:
+    """The line before a question about a subject."""
+
     subject: str
 
 
 @dataclass(frozen=True)
 class QuestionDone:
+    """The line after the last answer about a subject."""
+
     subject: str
 
 

@@ -36,6 +36,7 @@ class Bench:
         self._last_leaf: fx.Node | None = None
 
     def choose(self, *options: T) -> T:
+        """Choose one of the options: the first in attempt 0, else a random one."""
         return options[0] if self.attempt == 0 else self.random.choice(options)
 
     def leaf(self, wish: Wish) -> fx.Node:
@@ -99,4 +100,5 @@ def valued(node: fx.Node, value: Any) -> fx.Node:
 
 
 def value_of(thing: Any) -> Any:
+    """Return the value of a node; anything else is returned unchanged."""
     return thing.meta["val"] if isinstance(thing, fx.Node) else thing

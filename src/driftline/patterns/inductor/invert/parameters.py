@@ -21,6 +21,8 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Parameter:
+    """One parameter of a function or operator."""
+
     name: str
     kind: str  # tensor, tensors, int, ints, number, bool, dtype, string, ...
     required: bool = True
@@ -50,6 +52,7 @@ _WRITTEN = {
 
 @lru_cache(1024)
 def parameters_of(target: Any) -> tuple[Parameter, ...]:
+    """Return the parameters of a target. Raises NotBuilt if they are not known."""
     if isinstance(target, torch._ops.OpOverload):
         return tuple(_of_schema(argument) for argument in target._schema.arguments)
     name = name_of(target)

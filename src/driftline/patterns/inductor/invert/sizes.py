@@ -9,6 +9,8 @@ from driftline.patterns.inductor.invert.bench import Bench
 
 @dataclass(frozen=True)
 class DrawnSizes:
+    """Sizes that the operators of one program share."""
+
     rows: int
     inner: int
     columns: int

@@ -19,10 +19,12 @@ def as_it_is(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def dynamic(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield the program compiled for symbolic sizes."""
     yield Mutant("symbolic sizes", draft, dynamic=True)
 
 
 def training(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield the program compiled for training, or for inference if the draft is for training."""
     if any(leaf.dtype.is_floating_point for leaf in draft.inputs.values()):
         yield Mutant("inference" if draft.training else "training", replace(draft, training=not draft.training))
 

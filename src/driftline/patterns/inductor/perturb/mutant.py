@@ -38,6 +38,7 @@ def calls(graph: fx.Graph) -> list[fx.Node]:
 
 
 def value_of(node: Any) -> Any:
+    """Return the value of a node; None if there is none."""
     return node.meta.get("val") if isinstance(node, fx.Node) else None
 
 

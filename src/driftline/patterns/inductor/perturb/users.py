@@ -15,6 +15,7 @@ from driftline.patterns.inductor.perturb.signature import name_of
 
 
 def returned(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants that also return an intermediate value."""
     for node in _inner(draft):
         copied, places = draft.copy()
         _also_return(copied.graph, places[node])
@@ -22,6 +23,7 @@ def returned(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def computed_with(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants that also compute something from an intermediate value and return it."""
     for node in _inner(draft):
         copied, places = draft.copy()
         with copied.graph.inserting_after(places[node]):

@@ -26,10 +26,12 @@ _SPECIAL = {
 
 
 def ordinary(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants with other ordinary numbers in one tensor."""
     yield from _filled(draft, _ORDINARY)
 
 
 def special(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants with some NaN, infinities or huge numbers in one tensor."""
     yield from _filled(draft, _SPECIAL)
 
 

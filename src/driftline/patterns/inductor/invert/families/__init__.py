@@ -21,6 +21,7 @@ def fit(call: PatternCall) -> None:
 
 @cache
 def families() -> dict[str, Family]:
+    """Import all families and return their table."""
     for name in ("elementwise", *_FILES):
         importlib.import_module(f"{__name__}.{name}")
     return FAMILIES

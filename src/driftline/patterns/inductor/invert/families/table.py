@@ -11,6 +11,8 @@ FAMILIES: dict[str, Family] = {}
 
 
 def family(*names: str) -> Callable[[Family], Family]:
+    """Decorator that registers a family for the named operators."""
+
     def enter(function: Family) -> Family:
         FAMILIES.update(dict.fromkeys(names, function))
         return function
