@@ -20,7 +20,7 @@ FORMS = ("torch", "onnx", "jax", "tensorflow")  # the languages in which program
 class NoProgram(Exception):
     """The generator has no program for this request. This is not an error: the next number may have one."""
 
-    name = ""  # of the reason, where those are counted
+    name = ""  # name of the reason, for counting
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class GeneratorRequest:
     seed: int = 0
     avoid: frozenset[str] = frozenset()  # "operator dtype" that the target is known not to support
     base: Graph | None = None  # the graph to change, for generators that change one
-    text: str = ""  # what a language model wrote
-    mode: str = ""  # what it was asked to do
+    text: str = ""  # the text that a language model wrote
+    mode: str = ""  # the task that the language model was given
     copy: bool = False  # its text is known: it is wanted on other sizes
 
 
 class Generator:
-    """Base class of all generators."""
+    """Base class of all generators: lists its arms, and makes the program of a request."""
 
     name: ClassVar[str]
     forms: ClassVar[tuple[str, ...]] = FORMS

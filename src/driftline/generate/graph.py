@@ -70,7 +70,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Node:
-    """One application of an operator of the table."""
+    """One application of an operator to values, with its attributes and the types of its results."""
 
     op: str
     inputs: tuple[int, ...]

@@ -87,13 +87,13 @@ def _usual(operator: str) -> str:
         return operator
     if operator in _VARIANTS:
         return _VARIANTS[operator]
-    base = operator.partition(":")[0]  # without what tells the variants of a suite apart
+    base = operator.partition(":")[0]  # without the variant name of a test suite
     return _names().get(_squashed(operator)) or _names().get(_squashed(base), operator)
 
 
 @cache
 def _names() -> dict[str, str]:
-    return {_squashed(name): name for name in OPERATORS if not name.endswith("_")}  # those write into an argument
+    return {_squashed(name): name for name in OPERATORS if not name.endswith("_")}  # `_`: in-place operators
 
 
 def _squashed(name: str) -> str:

@@ -44,7 +44,7 @@ class Need:
 
     type: TensorType
     values: str = "any"
-    prefer: str = ""  # parameter: a weight, rather than an input; constant: what has no gradient
+    prefer: str = ""  # parameter: a weight rather than an input; constant: an input without a gradient
 
 
 @dataclass(frozen=True)

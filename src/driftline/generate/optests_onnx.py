@@ -54,7 +54,7 @@ _SCALED = {
     "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "DeformConv", "GridSample",
 }  # fmt: skip
 
-# How large a result is depends on the numbers that they are given: what the test's model says of it holds for its own.
+# The size of their results depends on the input values, so the size in the test's model holds only for its own inputs.
 _SIZED_BY_NUMBERS = {"Compress", "NonZero", "Unique"}
 
 

@@ -153,7 +153,7 @@ class _Draft:
 
     def __init__(self) -> None:
         self.writer = Writer()
-        self._original: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # the copy and what it is of, by its id
+        self._original: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # (copy, original) by the id of the copy
 
     def call(self, name: str, sample: ProposedCall) -> tuple[str, Any]:
         """Run the call, and return its expression and its value."""

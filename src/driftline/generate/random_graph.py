@@ -184,7 +184,7 @@ class GraphBuilder:
         if not self.values:
             self._new_leaf(Need(self._new_type()))
         for _ in range(30):
-            # Recent values first: long chains are what compilers fuse.
+            # Prefer recent values: compilers fuse long chains.
             last = len(self.values) - 1
             number = last - min(int(self.draw.rng.expovariate(0.5)), last)
             operators = _by_dtype(self.language).get(self.values[number].type.dtype)

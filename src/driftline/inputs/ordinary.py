@@ -92,7 +92,7 @@ def _floats(rng: np.random.Generator, shape: Shape, dtype: str, rule: str) -> Ar
 
 def _rounded(values: Array, dtype: str) -> Array:
     form = float_format(dtype)
-    if form.high < 10:  # only the smallest formats are left by what is drawn here
+    if form.high < 10:  # only the smallest formats can overflow here
         values = np.clip(values, -form.largest, form.largest)
     return np.asarray(values).astype(form.kind)
 

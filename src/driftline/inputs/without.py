@@ -29,7 +29,7 @@ def without(arrays: Arrays, sort: InputClass) -> Arrays | None:
             changed[name] = array
             continue
         found = True
-        with np.errstate(invalid="ignore"):  # what is replaced may be what a dtype cannot hold
+        with np.errstate(invalid="ignore"):  # a replaced number may not fit the dtype
             changed[name] = np.where(mask, _ordinary(array, sort), array).astype(array.dtype)
     return changed if found else None
 
@@ -66,7 +66,7 @@ def _integer_mask(values: Array, dtype: np.dtype, sort: InputClass) -> Array:
 
 
 def _ordinary(array: Array, sort: InputClass) -> Array:
-    """Return different numbers between one half and two; for negative numbers, their absolute values."""
+    """Return different floats between one half and two, or integers from 1; for negative numbers, their absolutes."""
     if sort is InputClass.NEGATIVE:
         magnitude = np.abs(array)
         return np.where(magnitude < 0, np.ones((), array.dtype), magnitude)  # of the lowest integer there is none

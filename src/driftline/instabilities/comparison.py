@@ -47,7 +47,7 @@ def read_runs(folders: Sequence[Path]) -> list[NamedRun]:
         if not folder.is_dir():
             raise DriftlineError(f"--runs {folder}: there is no such folder.")
         run = RunFolder(folder)
-        _ = run.settings  # refuses what is not a run
+        _ = run.settings  # raises an error if the folder is not a run
         records = run.records()
         if not any(record.runtimes for record in records):
             raise DriftlineError(f"--runs {folder}: nothing is measured in it yet.")

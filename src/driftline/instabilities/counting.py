@@ -64,7 +64,7 @@ class ElementFlags:
     overflow: Array
     underflow: Array
     apart: Array
-    error: Array  # relative, of what is finite on both sides
+    error: Array  # relative error of elements that are finite on both sides
 
 
 def flags(got: Array, exact: Array | None) -> ElementFlags:

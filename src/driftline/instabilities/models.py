@@ -21,7 +21,7 @@ from driftline.instabilities.requests import WRITE_MODELS, NamedGraph, WriteMode
 METADATA = "metadata.json"
 SCHEMA = 1
 _BATCH = 40  # models that one job writes
-MEANING = {"torch": "torch", "onnx": "onnx", "torchscript": "torch"}  # which framework says what a program means
+MEANING = {"torch": "torch", "onnx": "onnx", "torchscript": "torch"}  # the framework that defines a program's results
 FORMS = {".pt2": "torch", ".onnx": "onnx", ".pt": "torchscript"}
 
 

@@ -85,7 +85,7 @@ def draw_heat_map(records: Sequence[ModelRecord], run: str) -> bytes:
     axes = figure.subplots()
     import matplotlib
 
-    # The middle of the colours is grey: what was not run is hatched instead, and lines part the cells.
+    # The middle of the colours is grey, so cells without a run are hatched, and lines separate the cells.
     axes.patch.set(facecolor="white", hatch="////", edgecolor="#999999")
     colours = matplotlib.colormaps["cividis"].with_extremes(bad="#ffffff00")
     image = axes.imshow(np.ma.masked_invalid(share), cmap=colours, vmin=0, vmax=100, aspect="auto")

@@ -82,7 +82,7 @@ def make_inputs(
 def _solved(pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, budget: float) -> list[Inputs]:
     if not any(is_float(spec.dtype) for spec in maker.specs):
         return []
-    # Around what is solved for stand ordinary numbers: the example of a composed model is zero everywhere.
+    # Elements that are not solved for get ordinary numbers: the example of a composed model is zero everywhere.
     around = replace(maker, example=maker.random(options.seed, 0).arrays)
     solved = solve_inputs(pool, opened, around, options, goals=GOALS, budget=budget, most=SOLVED)
     return solved.inputs[:SOLVED]

@@ -52,15 +52,15 @@ from driftline.store.audits import LISTED, REACHED, AuditEntry, AuditLog, AuditM
 
 _ALSO_ASKED = ("torch", "onnx", "onnxscript", "onnxruntime")  # packages that a list of rules may be made with
 COMPILERS = ("inductor", "onnxruntime", "tvm", "onnxscript")
-PASSES = "inductor passes"  # what Inductor rewrites with outside its pattern tables
+PASSES = "inductor passes"  # Inductor's rewrites outside its pattern tables
 _WEIGHTS = {"inductor": 8.0, PASSES: 2.0, "onnxruntime": 3.0, "tvm": 1.5}  # of the budget; 1 for the others
-ALONE = "one by one"  # what is behind a compiler's name where its passes are tried alone
+ALONE = "one by one"  # suffix of a compiler's name for passes that are tried alone
 SCHEDULED = f"tvm {ALONE}"  # whose passes are tried on functions with schedule primitives too
 SHARE_OF_PROGRAMS = 0.6  # of the time for these passes
 SHARE_OF_SWEEPING = 0.6
 _LEAST = 5.0  # seconds below which a step is not worth starting
-LISTING = 30.0  # seconds that a short budget may be overrun while compilers are started to list what they have
-GRACE, SHARE_OF_GRACE = 10.0, 0.05  # seconds after the end of a step's time for what is in hand; of a short budget this
+LISTING = 30.0  # seconds that listing rules may take beyond a short budget, since compilers must start first
+GRACE, SHARE_OF_GRACE = 10.0, 0.05  # seconds for running jobs after a step's deadline; at most this share of the budget
 
 
 class NothingTried(DriftlineError):
@@ -212,7 +212,7 @@ class AuditResult:
     compilers: dict[str, CompilerResult] = field(default_factory=dict)
     bugs: dict[str, tuple[Bug, Told]] = field(default_factory=dict)  # by id, with the first finding
     out_of_reach: list[Told] = field(default_factory=list)  # wrong, but on programs that ordinary code cannot write
-    internal_errors: list[str] = field(default_factory=list)  # what went wrong in Driftline itself
+    internal_errors: list[str] = field(default_factory=list)  # errors in Driftline itself
     cut: list[str] = field(default_factory=list)  # compilers whose time was spent before all was done
     failed_steps: list[FailedStep] = field(default_factory=list)
 
@@ -311,7 +311,7 @@ class Audit:
             raise NothingTried(
                 f"The budget of {plan.seconds:.0f} s ended while the {word} were being listed; give more with --budget."
             ) from error
-        except DriftlineError as error:  # what was asked for cannot be had: there is nothing to go on with later
+        except DriftlineError as error:  # the request itself is invalid, so there is nothing to resume later
             self._memory.close(finished=not isinstance(error, WorkerStartError))
             raise
 
@@ -338,8 +338,8 @@ class Audit:
                     self._note_end(compiler, cut=time.monotonic() >= deadline)
             self.result.seconds = memory.seconds
             with closing_step(failed, "noting the end of the audit", "--resume brings it to its end"):
-                memory.close(finished=not failed)  # what failed is tried again when the audit is resumed
-        except BaseException:  # Ctrl-C too: the audit is kept as one that can be resumed
+                memory.close(finished=not failed)  # failed steps are tried again when the audit is resumed
+        except BaseException:  # including Ctrl-C: the audit can be resumed
             self._keep_reached()
             memory.close(finished=False)
             raise

@@ -29,8 +29,8 @@ class AuditSettings:
     compilers: Sequence[str] | None = None  # None: all that are installed
     only: str = ""  # a pattern of rules or passes
     seed: int = 0
-    resume: bool = False  # go on with the last one that was interrupted
-    number: int = 0  # of the one that is resumed
+    resume: bool = False  # resume the last one that was interrupted
+    number: int = 0  # number of the audit to resume
     plugins: Sequence[str] = ()  # Python files that register further passes
 
     def __post_init__(self) -> None:

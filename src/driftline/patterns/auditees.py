@@ -20,7 +20,7 @@ _AUDITEES = {
 
 
 class Auditee:
-    """A compiler with named rules. One subclass for each compiler."""
+    """The interface to a compiler with named rules. Each compiler has its own subclass."""
 
     compiler: str
     batch = 40  # models in one job: some seconds of work

@@ -154,7 +154,7 @@ class InductorAudit:
         with ThreadPoolExecutor(self._jobs) as threads:
             futures = [threads.submit(self._fire_batch, batch, deadline) for batch in growing(waiting, BATCH)]
             try:
-                for future in as_completed(futures):  # what is known is kept, whatever the others still do
+                for future in as_completed(futures):  # store results as soon as they are known
                     yield from future.result()
             except BaseException:
                 threads.shutdown(wait=False, cancel_futures=True)
@@ -170,7 +170,7 @@ class InductorAudit:
         def request(subjects: tuple[str, ...], folder: Path) -> FireRequest:
             return FireRequest(subjects, folder, SECONDS_TO_FIRE, ATTEMPTS, self._device)
 
-        with contextlib.suppress(PoolExpired):  # what was seen until then counts
+        with contextlib.suppress(PoolExpired):  # results until then count
             for answer in self._ask(FIRE, batch, request, deadline):
                 with self._lock:
                     if isinstance(answer, ProcessDied):

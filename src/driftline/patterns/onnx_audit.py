@@ -62,7 +62,7 @@ class GuiltyRule(NamedTuple):
     """A rule that is to blame for a failing model."""
 
     rule: Rule
-    change: str  # what was changed in a model that it fires on; empty: nothing
+    change: str  # the change to a model that the rule fires on; empty: none
     failure: AuditFailure
     base: str  # the idiom, or the program of another generator
     without: Target  # on which the model passes: the same compiler without the rule
@@ -86,7 +86,7 @@ class Tally:
     reach: dict[str, Reach] = field(default_factory=dict)  # by the rule's name
     models: int = 0
     suspects: int = 0
-    sound: int = 0  # suspects that pass the check: rounding, or what the standard leaves open
+    sound: int = 0  # suspects that pass the check: rounding, or results that the standard leaves undefined
     unattributed: int = 0  # failures that no single rule explains: the kernels' own
 
     def raise_to(self, name: str, reach: Reach) -> None:
@@ -211,7 +211,7 @@ class OnnxAudit:
             fired = len(self.tally.fired())
             done += len(batch)
             self._tell(f"{words}: {done} of {len(wanted)}, {fired} of {len(self.rules)} rules fired")
-            outcomes = {_name(target, *pair): ModelOutcome() for pair in batch}  # of what could not be made too
+            outcomes = {_name(target, *pair): ModelOutcome() for pair in batch}  # even if the model was not made
             suspicious = []
             for made, answer in zip(models, answers, strict=True):
                 outcome = ModelOutcome(list(answer.matched), list(answer.fired))

@@ -14,7 +14,7 @@ from driftline.patterns.auditees import Auditee
 from driftline.patterns.onnxscript_tasks import AUDIT, RULES, OnnxScriptAuditRequest, RulesRequest
 from driftline.patterns.survey import Made, SurveySeen, survey
 
-GROSS = 1e4  # times what rounding allows: no kernel is that far off
+GROSS = 1e4  # multiple of the rounding error bound: no kernel is that inaccurate
 _OF_KERNELS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)
 
 

@@ -48,7 +48,7 @@ class PassAuditRequest:
     models: Models
     backend: str
     names: tuple[str, ...]  # passes to try
-    watched: tuple[str, ...]  # those that are tried alone wherever they change something
+    watched: tuple[str, ...]  # passes that are tried alone on every program that they change
     plugins: tuple[str, ...] = ()
 
 

@@ -26,7 +26,7 @@ def only_rounded(job: SurveyJob, got: Sequence[Arrays]) -> bool:
         samples = tuple(_sample(data, *pair) for pair in zip(job.samples(), native, strict=True))
         execution = Execution("", Outcome.OK, Stage.RUN, outputs=tuple(got))
         verdict = judge(execution, Reference(samples), TargetTraits(calls_user_code=False, positional=False))
-    except Exception:  # it cannot be told here: what differs stays a suspect, and `check` has the last word
+    except Exception:  # cannot be decided here: the difference stays a suspect, and `check` decides
         return False
     return verdict.judgement is Judgement.PASS
 

@@ -34,7 +34,7 @@ class SurveyModel:
     number: int
     program: Program
     tensors: str  # the place of its input samples
-    native: str  # the place of what the reference makes of them
+    native: str  # the file with the reference results
 
 
 @dataclass(frozen=True)

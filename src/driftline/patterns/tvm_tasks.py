@@ -215,7 +215,7 @@ def _fusion_patterns() -> dict[str, str]:
 
     for home in ("cuda.cublas", "cuda.cudnn", "cuda.cutlass", "rocm.hipblas", "metal.coreml", "adreno.clml",
                  "contrib.nnapi", "contrib.tensorrt", "contrib.example_npu"):  # fmt: skip
-        with contextlib.suppress(Exception):  # some need what is not installed
+        with contextlib.suppress(Exception):  # some need packages that are not installed
             importlib.import_module(f"tvm.relax.backend.{home}")
     found = {}
     for pattern in get_patterns_with_prefix(""):

@@ -14,7 +14,7 @@ from driftline.generate.authored.names import NO_MODEL, Unusable
 FACTORY = "program"
 _FUNCTIONS = (ast.FunctionDef, ast.ClassDef)
 _MODULES = ("Module", "Model", "Layer")  # the last name of a base class
-_METHODS = ("forward", "call", "__call__")  # what a module is called by
+_METHODS = ("forward", "call", "__call__")  # methods that run when a module is called
 _LIKELY = ("model", "forward", "fn", "f", "func", "test", "run", "main_function")
 
 

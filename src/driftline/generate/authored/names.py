@@ -14,7 +14,7 @@ RANDOM = "random"  # gives other numbers each time
 ENDLESS = "endless"
 MEMORY = "memory"
 KILLED = "killed"  # its process
-COPY = "copy"  # of a program that was there before: of one that did not run, or that runs on no other sizes
+COPY = "copy"  # of an earlier program that did not run, or that runs on no other sizes
 NO_OPERATORS = "no operators"  # a sketch that names none
 
 REPAIRABLE = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL, DOES_NOT_RUN, NO_TENSOR)

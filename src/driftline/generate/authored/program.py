@@ -58,7 +58,7 @@ def make_program(text: str, form: str = "torch", *, other_sizes: random.Random |
         found = _fitting(language, live, inputs, refused, made) if _resizable(live) else None
         if found is None:
             raise refused
-    if other_sizes:  # than those on which it ran before, which may not be its own
+    if other_sizes:  # other than the sizes on which it ran before
         found = _resized(language, live, found or inputs, other_sizes) if _resizable(live) else None
         if found is None:
             raise Unusable(COPY, "it was known, and does not run on inputs of other sizes")

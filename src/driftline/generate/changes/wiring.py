@@ -16,7 +16,7 @@ def interior_output(model: Any, rng: random.Random) -> None:
     import onnx
 
     types = value_types(model)
-    values = [n for n in interior(model) if types.get(n, (0,))[0] != onnx.TensorProto.STRING]  # those are not compared
+    values = [n for n in interior(model) if types.get(n, (0,))[0] != onnx.TensorProto.STRING]  # strings: not compared
     name = chosen(values, rng, "value in the middle")
     made = onnx.ValueInfoProto(name=name)
     model.graph.output.insert(rng.randint(0, len(model.graph.output)), made)

@@ -21,7 +21,7 @@ from driftline.generate.model_blueprint import blueprint_of_model
 _FAMILIES = (
     "attention", "broadcast", "control", "convolution", "linear", "movement", "normalisation", "pointwise", "quantised",
 )  # fmt: skip
-_TRIES = 12  # a change may make nonsense of a model; another of the same kind may not
+_TRIES = 12  # a change may make a model invalid; another of the same kind may not
 
 
 def idioms() -> list[str]:

@@ -23,7 +23,7 @@ class Sketch:
     rng: random.Random
     opset: int = 18
     open_sizes: bool = False  # the sizes of the inputs are not known before it runs
-    preceded: bool = False  # float inputs go through a node first: some rules leave alone what comes from outside
+    preceded: bool = False  # float inputs go through a node first: some rules ignore graph inputs
     writer: OnnxWriter = field(default_factory=OnnxWriter)
     plans: list[InputPlan] = field(default_factory=list)
 

@@ -104,7 +104,7 @@ OPERATORS = [
     row("elu", same, choosing(alpha=one_of(1.0, 0.5, 2.0)), "F.elu({0}, {alpha})",
         lambda w, u: w.node("Elu", *u.inputs, alpha=u["alpha"]), "jax.nn.elu({0}, {alpha})", onnx_dtypes=IEEE,
         edges=(0.0,)),
-    # The constants of Selu are attributes, hence float32: not those of torch in double
+    # The constants of Selu are float32 attributes, which differ from torch's constants in float64
     _unary("selu", torch="F.selu({0})", onnx="Selu", jnp="jax.nn.selu({0})", onnx_dtypes=_SINGLE, edges=(0.0,)),
     row("celu", same, choosing(alpha=one_of(1.0, 0.5, 2.0)), "F.celu({0}, {alpha})",
         lambda w, u: w.node("Celu", *u.inputs, alpha=u["alpha"]), "jax.nn.celu({0}, {alpha})",

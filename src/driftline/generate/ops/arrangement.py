@@ -170,7 +170,7 @@ _TO_DEPTH, _UNSHUFFLE = (0, 3, 5, 1, 2, 4), (0, 1, 3, 5, 2, 4)
 
 
 def _onnx_unshuffle(w: Any, u: Use) -> Any:
-    # The channels of SpaceToDepth are ordered otherwise
+    # SpaceToDepth orders channels differently
     n, c, height, width = u.types[0].shape
     b = u["block"]
     cut = onnx_reshape(w, u.inputs[0], [n, c, height // b, b, width // b, b])

@@ -1,7 +1,7 @@
 """Operators on integers: division with its two roundings, bits, shifts.
 
 Divisors are never zero, and shift amounts are below the width. The smallest number divided by -1 overflows, which is
-undefined and crashes torch, so inputs are drawn without that combination.
+undefined and crashes torch, so the two must not be drawn together.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _scaled_sum(w: OnnxWriter, u: Use) -> str:
     left, right, bias = u.inputs
     dtype = u.types[0].dtype
     made = w.node("Mul", w.node("MatMul", left, right), w.scalar(u["alpha"], dtype))
-    if u["beta"] == 0:  # what is multiplied by zero is not read
+    if u["beta"] == 0:  # with beta=0 the bias is not read
         return str(made)
     return str(w.node("Add", made, w.node("Mul", bias, w.scalar(u["beta"], dtype))))
 
@@ -241,7 +241,7 @@ OPERATORS = [
         lambda w, u: w.node("Mul", w.node("Unsqueeze", u.inputs[0], w.ints([1])), u.inputs[1]),
         "jnp.outer({0}, {1})", _PRODUCTS, rank=(1, 1)),
     row("addmm", _TWO_MATRICES, _with_bias, "torch.addmm({2}, {0}, {1}, beta={beta}, alpha={alpha})", _gemm,
-        _scaled_jnp, _PRODUCTS, onnx_dtypes=FLOATS, rank=(2, 2)),  # scaled by a float, integers wrap around otherwise
+        _scaled_jnp, _PRODUCTS, onnx_dtypes=FLOATS, rank=(2, 2)),  # Gemm scales by a float: integers wrap differently
     row("baddbmm", _TWO_BATCHES, _with_bias, "torch.baddbmm({2}, {0}, {1}, beta={beta}, alpha={alpha})", _scaled_sum,
         _scaled_jnp, _PRODUCTS, rank=(3, 3)),
     row("linear", _layer_rule, _layer, lambda u: f"F.linear({', '.join(u.inputs)})", _layer_onnx,

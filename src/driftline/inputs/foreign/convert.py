@@ -26,7 +26,7 @@ KINDS = {
     ".csv": "table",
     ".float128": "FPGen's 128-bit floats",
 }
-_ONE = "input"  # the name of what a file has no name for
+_ONE = "input"  # the name of an array that has none in the file
 _LARGEST = 256 << 20  # bytes of a foreign file
 
 

@@ -54,7 +54,7 @@ def _moved(here: Array, low: Array, high: Array, rng: np.random.Generator) -> Ar
     size = np.exp(rng.uniform(0, 1, made.shape) * np.log(np.minimum(width / 2, 2.0**61)))
     step = (size * rng.choice([-1, 1], made.shape)).astype(np.int64)
     chosen = (rng.random(made.shape) < 1.5 / count) & (move < 3)[:, None]
-    # Not beyond what 64 bits hold: float64 has ordinals up to 2**63.
+    # Stay within 64 bits: float64 has ordinals up to 2**63.
     wanted = made.astype(np.float64) + step
     made = np.where(chosen & (np.abs(wanted) < 2.0**62.99), made + step, made)
     rows, one, other = np.arange(walkers), rng.integers(0, count, walkers), rng.integers(0, count, walkers)

@@ -42,7 +42,7 @@ STEPS: dict[str, Step] = {
     "basin-hopping": basin_hopping,
     "bitwuzla": bitwuzla,
 }
-# Which share of what is left each step may take; a search that can prove nothing gets the larger one.
+# The share of the remaining time for each step; a search that cannot prove anything gets the larger one.
 _SHARES = {"intervals": 1.0, "specials": 1.0, "branch-and-prune": 0.08, "basin-hopping": 0.12, "bitwuzla": 0.8}
 _AGAIN = ("branch-and-prune", "basin-hopping")  # with all the time that is left, when everything else gave up
 

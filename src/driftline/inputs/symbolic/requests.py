@@ -41,7 +41,7 @@ class SearchRow:
     inputs: Path | None = None  # of a witness that reaches the program
     nan: int = 0  # among the program's results on them
     inf: int = 0
-    label: str = ""  # what the user's file calls the node
+    label: str = ""  # the node's name in the user's file
 
     def to_json(self) -> dict[str, Any]:
         body = {key: value for key, value in vars(self).items() if key != "inputs"}

@@ -233,7 +233,7 @@ class SliceSearch:
         return path
 
 
-_Asked = list[tuple[Slice, Query]]  # the slices of one element, with what is asked of them
+_Asked = list[tuple[Slice, Query]]  # the slices of one element, with their queries
 
 
 def _said(row: SearchRow, answer: SolverAnswer, seconds: float) -> SearchRow:

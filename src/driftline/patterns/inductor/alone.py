@@ -41,7 +41,7 @@ def alone(registered: Registered, draft: Draft) -> Alone:
         try:
             for each in (*(find(rule) for rule in reversed(draft.producers)), registered):
                 _only(each).apply(module.graph)
-        except Exception as raised:  # a rule may fail on what we made; that is for the whole compiler to show
+        except Exception as raised:  # a rule may fail on this draft; the whole compiler decides
             error = f"{type(raised).__name__}: {raised}"
     seen = activity.get(registered.rule.id)
     spent = 1000 * (time.perf_counter() - started)

@@ -28,7 +28,7 @@ class _RuleTrial:
     best: Firing
     runs: int = 0
     reasons: list[str] = field(default_factory=list)
-    error: str = ""  # what the rule itself raised in the compiler
+    error: str = ""  # the error that the rule raised in the compiler
 
     def saw(self, firing: Firing) -> None:
         if (firing.reach.rank, len(firing.also)) > (self.best.reach.rank, len(self.best.also)):

@@ -33,7 +33,7 @@ class Passed:
 
     activity: dict[str, RuleActivity]
     outputs: list[torch.Tensor] | None = None  # of the graph after all passes; None where it does not run
-    error: str = ""  # what the compiler raised, if it did
+    error: str = ""  # the compiler's error, if any
     graphs: list[fx.GraphModule] = field(default_factory=list)
 
     @property

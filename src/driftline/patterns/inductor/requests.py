@@ -191,7 +191,7 @@ class RuleSuspect:
     dynamic: bool
     kind: str  # wrong, error, shape, dtype; or unjudged, when only real code can tell
     detail: str = ""
-    reachable: bool = True  # written with nothing but what people write
+    reachable: bool = True  # uses only functions that people use
     guilty: tuple[str, ...] = field(default=())  # rules without which it is right; none when it is another part
 
     @property

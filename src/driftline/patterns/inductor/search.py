@@ -153,7 +153,7 @@ class _CallRecorder(TorchFunctionMode):
         if setting.weights != "inputs" and not first:
             return self._weight(name, shape, dtype)
         if self._training and not example.requires_grad:
-            return self._own(name, DraftLeaf(shape, dtype))  # no gradient goes into what a module merely holds
+            return self._own(name, DraftLeaf(shape, dtype))  # a tensor that a module merely holds gets no gradient
         node = self.graph.placeholder(name)  # which may be given another name
         self.inputs[node.name] = DraftLeaf(shape, dtype, layout=setting.layout if len(shape) > 2 else "plain")
         return self._note(node, torch.empty(shape, dtype=dtype))

@@ -94,7 +94,7 @@ class _Search:
             return True, None  # the change has nothing to do with it
         guilty = trial.guilty(self._rule, passed)
         if wrong.kind == "error" and not guilty and self._rule not in passed.activity:
-            return True, None  # refused before any rule was asked: not what is looked for here
+            return True, None  # rejected before any rule ran, so no rule is to blame
         self._settled.add(mutant.label)
         return True, trial.suspect(self._rule, wrong, guilty)
 

@@ -130,7 +130,7 @@ class PatternCall:
         return self.bench.call(self.part.op, self.target, args, kwargs)
 
     def _goes_first(self, parameter: Parameter) -> bool:
-        """True if the argument is passed by position: it is required, and the pattern does not pass it by name."""
+        """True if the argument is passed by position because it is required and the pattern does not mention it."""
         return parameter.required and not parameter.keyword and not self.mentions(parameter.name)
 
     def _idle(self, parameter: Parameter) -> bool:

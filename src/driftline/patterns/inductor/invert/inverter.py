@@ -28,7 +28,7 @@ _ACTIVATIONS = {"mm": "self", "addmm": "mat1", "convolution": "input"}
 
 
 class Inverter:
-    """Builds one program for one rule."""
+    """Builds a program that contains the pattern of one rule."""
 
     def __init__(self, registered: Registered, attempt: int) -> None:
         rule = registered.rule

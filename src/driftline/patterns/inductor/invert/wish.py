@@ -13,7 +13,7 @@ class Wish:
 
     shape: tuple[int, ...] | None = None
     dtype: torch.dtype | None = None
-    constant: bool = False  # a weight: owned by the module where the compiler treats those apart
+    constant: bool = False  # a weight: owned by the module if the compiler handles weights specially
     fill: str = "normal"
     computed: bool = False  # neither an input nor owned, but the result of something
 

@@ -1,4 +1,4 @@
-"""Changes of dtype."""
+"""Operators that convert between dtypes."""
 
 from __future__ import annotations
 

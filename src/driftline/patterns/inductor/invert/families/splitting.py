@@ -52,7 +52,7 @@ def getitem(call: PatternCall) -> None:
 @family("cat", "concat", "stack")
 def cat(call: PatternCall) -> None:
     wish = Wish(call.wish.shape, call.wish.dtype)
-    count = call.sizes.parts - call.bench.choose(0, 0, 1)  # all of what was taken apart, or all but one
+    count = call.sizes.parts - call.bench.choose(0, 0, 1)  # all parts of the split, or all but one
     items = call.tensors(call.parameters[0].name, [wish] * count)
     if call.mentions("dim") or call.bench.choose(True, False):
         call.value("dim", *call.inverter.dims(items[0].dim()), *([-1] if call.free else []))
