@@ -1,4 +1,4 @@
-"""Where programs come from: every generator, by name. One file each; nothing is imported until it is asked for."""
+"""Registry of the program generators, by name. Each is in its own file and is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GENERATORS: Registry[Generator] = Registry("generator", _BUILTIN, "driftline.gen
 
 
 def usual_generators() -> list[str]:
-    """Those that a hunt uses when none is named."""
+    """Return the generators that a hunt uses when none is named."""
     return [name for name in GENERATORS if not GENERATORS.get(name).on_request]
 
 

@@ -1,7 +1,7 @@
-"""What a generator is: it makes programs about a subject (an *arm*), the same ones for the same seed.
+"""The interface of generators. A generator makes programs about a subject (an *arm*), the same ones for the same seed.
 
-Generators run in workers: they may import torch or onnx. The built-in ones register through the same registry as
-those of plug-ins (entry-point group `driftline.generators`).
+Generators run in workers, where they may import torch or onnx. Built-in generators use the same registry as those of
+plug-ins (entry-point group `driftline.generators`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ FORMS = ("torch", "onnx", "jax", "tensorflow")  # the languages in which program
 
 
 class NoProgram(Exception):
-    """This arm has no such program: nothing is wrong, the next number may have one."""
+    """The generator has no program for this request. This is not an error: the next number may have one."""
 
-    name = ""  # of the reason, where those are counted
+    name = ""  # name of the reason, for counting
 
 
 @dataclass(frozen=True)
 class Blueprint:
-    """A program that was made, with all that is known of it."""
+    """A generated program with its inputs, operators and other metadata."""
 
     form: str
     content: str | bytes  # Python text with a factory `program`, or a serialised ONNX model
@@ -41,7 +41,7 @@ class Blueprint:
 
 @dataclass(frozen=True)
 class GeneratorRequest:
-    """Which program is wanted: the `number`-th of an arm under a seed. Equal requests give equal programs."""
+    """Asks for the `number`-th program of an arm under a seed. Equal requests give equal programs."""
 
     form: str
     arm: str
@@ -49,13 +49,13 @@ class GeneratorRequest:
     seed: int = 0
     avoid: frozenset[str] = frozenset()  # "operator dtype" that the target is known not to support
     base: Graph | None = None  # the graph to change, for generators that change one
-    text: str = ""  # what a language model wrote
-    mode: str = ""  # what it was asked to do
+    text: str = ""  # the text that a language model wrote
+    mode: str = ""  # the task that the language model was given
     copy: bool = False  # its text is known: it is wanted on other sizes
 
 
 class Generator:
-    """Base class of all generators."""
+    """Base class of all generators: lists its arms, and makes the program of a request."""
 
     name: ClassVar[str]
     forms: ClassVar[tuple[str, ...]] = FORMS
@@ -65,9 +65,9 @@ class Generator:
     slow_start: ClassVar[bool] = False  # its first program in a process takes seconds: a hunt begins without it
 
     def arms(self, form: str) -> Sequence[str]:
-        """Subjects it can be asked for: operators, suites."""
+        """Return the subjects that programs can be requested for: operators, suites."""
         raise NotImplementedError
 
     def make(self, request: GeneratorRequest) -> Blueprint:
-        """The program that is asked for. Raises `NoProgram` when there is none."""
+        """Return the requested program. Raises `NoProgram` if there is none."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""From a graph to a program in one of the languages, with the plan of its inputs."""
+"""Turn a graph into a program in one of the languages, with the plan of its inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LANGUAGE = {"torch": "torch", "onnx": "onnx", "jax": "jnp", "tensorflow": "tf"}
 
 
 def blueprint(graph: Graph, form: str, sizes: tuple[Mapping[str, tuple[int, ...]], ...] = ()) -> Blueprint:
-    """Write the graph down."""
+    """Return the graph as a program in the format `form`. `sizes` are further shapes of its inputs."""
     plans = []
     for number in graph.inputs:
         leaf = graph.leaves[number]
@@ -34,7 +34,7 @@ def blueprint(graph: Graph, form: str, sizes: tuple[Mapping[str, tuple[int, ...]
 
 
 def emit(graph: Graph, form: str) -> str | bytes:
-    """The graph in a language; onnx is imported only for ONNX."""
+    """Return the text (or ONNX bytes) of the graph in a format. Imports onnx only for ONNX."""
     if form == "torch":
         from driftline.generate.emit_torch import emit_torch
 

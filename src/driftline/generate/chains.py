@@ -1,9 +1,9 @@
-"""The generator `chains`: common operators one after the other, so that each reads the result of each other one.
+"""The generator `chains`: common operators in sequence, such that each reads the result of every other one.
 
-Fusions are written for two operators that meet. Random programs draw each operator out of hundreds, and most pairs
-never come up in a hunt; here the common ones are walked through in an order that repeats few pairs before all had
-their turn. A program is a chain of a few of them; where an operator cannot read the result of the one before, or the
-numbers have come a long way, both start on an input of their own.
+Fusions are written for pairs of adjacent operators. Random programs draw from hundreds of operators, and most pairs
+never come up in a hunt; here the common ones are visited in an order that covers all pairs with few repetitions. A
+program is a chain of a few operators; where an operator cannot read the result before it, or the chain since the last
+input is too long, both operators start on a new input.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Chains(Generator):
 
 
 def chain_of(language: str, seed: int, number: int) -> list[str]:
-    """The operators of a program. In the order of a round, each program goes in strides of one length; all pairs of a
-    round have had their turn after as many programs as `programs_of_a_round` says."""
+    """Return the operators of program `number`. The programs of a round step through a random order of all operators,
+    each with one stride; after `programs_of_a_round` programs all pairs have been used."""
     everything = _common(language)
     count = _prime_from(len(everything))  # so that each stride comes by every operator
     turn, at = divmod(number, programs_of_a_round(count))
@@ -77,17 +77,17 @@ def chain_of(language: str, seed: int, number: int) -> list[str]:
 
 
 def whole_round(language: str) -> int:
-    """How many programs it takes until all pairs had their turn."""
+    """Return the number of programs until all pairs of common operators were used."""
     return programs_of_a_round(_prime_from(len(_common(language))))
 
 
 def programs_of_a_round(count: int) -> int:
-    """How many programs it takes until each of so many operators has read each other one."""
+    """Return the number of programs until each of `count` operators has read every other one."""
     return count * -(-count // (LENGTH - 1))
 
 
 class Chain:
-    """Operators applied one after the other."""
+    """Builds a chain of operators."""
 
     def __init__(self, builder: GraphBuilder, language: str, dtype: str, avoid: frozenset[str]) -> None:
         self._builder, self._language, self._dtype, self._avoid = builder, language, dtype, avoid
@@ -95,8 +95,8 @@ class Chain:
         self._depth = 0  # operators since the last input
 
     def add(self, operator: Operator) -> None:
-        """Apply it to the last result; or, where that does not fit, to the operator before it on another input; or to
-        an input."""
+        """Apply the operator to the last result. If that is not possible, apply the operator before it and then this
+        one to a new input, or else this one alone."""
         before, self._before = self._before, operator
         if before is not None:
             if self._depth < DEEPEST and self._applied(operator):

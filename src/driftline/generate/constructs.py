@@ -1,7 +1,8 @@
-"""The generator `constructs`: what no operator is, written as text: branches, loops, steps of training, small floats.
+"""The generator `constructs`: language constructs that are not operators, written as text: branches, loops, training
+steps, small floats.
 
-An arm is a construct; numbers differ in sizes and in what is computed inside. The programs have no graph: a failure is
-reported whole.
+An arm is a construct; programs differ in sizes and in the expressions inside. The programs have no graph, so a failure
+is reported without reduction.
 """
 
 from __future__ import annotations
@@ -28,23 +29,25 @@ _INSIDE = ("{0} * 2.0 - 0.5", "({0} + 1.0) * {0}", "1.0 - {0}", "{0} * {0}")
 
 @dataclass(frozen=True)
 class _Written:
-    """The body of `model`, and what its inputs are."""
+    """The body of the function `model`, and the dtypes and shapes of its inputs."""
 
     lines: Sequence[str]
     inputs: Mapping[str, tuple[str, tuple[int, ...]]]  # name -> dtype, shape
 
 
 class Sketcher:
-    """What a construct is drawn with."""
+    """The random choices for a construct: sizes and the expressions inside."""
 
     def __init__(self, form: str, draw: Draw) -> None:
         self.form, self.draw = form, draw
         self._large = draw.chance(_LARGE_SHARE)
 
     def size(self) -> int:
+        """Draw the size of an axis, which is long if the program is to have long ones."""
         return self.draw.choice(THRESHOLDS) if self._large else self.draw.integer(2, 17)
 
     def inside(self, value: str) -> str:
+        """Return an expression that computes something from `value`."""
         return f"({self.draw.choice(_INSIDE).format(value)})"
 
 
@@ -101,7 +104,7 @@ def _floats(*shape: int) -> tuple[str, tuple[int, ...]]:
 
 @_construct("torch")
 def torch_counted_loop(s: Sketcher) -> _Written:
-    """A loop that is unrolled, with a value carried around."""
+    """Write a loop that is unrolled, with a value carried from step to step."""
     lines = ["carried = y", f"for step in range({s.draw.integer(2, 5)}):"]
     lines += [f"    carried = carried * 0.5 + {s.inside('x')} * (step + 1)", "return carried, x + carried"]
     size = s.size()
@@ -109,7 +112,7 @@ def torch_counted_loop(s: Sketcher) -> _Written:
 
 
 def _step(s: Sketcher, update: Sequence[str], state: Sequence[str]) -> _Written:
-    """A step of training: the loss, its gradient, and the weights after the optimiser."""
+    """Write a training step: the loss, its gradient, and the weights after the optimiser's update."""
     width, out = s.size(), s.draw.integer(1, 9)
     lines = [
         "def loss_of(w, b):",
@@ -144,7 +147,7 @@ def torch_step_of_adam(s: Sketcher) -> _Written:
 
 @_construct("torch")
 def torch_weights_overwritten(s: Sketcher) -> _Written:
-    """The update of an optimiser in place, as `torch.optim` does it."""
+    """Write an optimiser's update in place, as `torch.optim` does."""
     lines = ["m.mul_(0.9).add_(g, alpha=0.1)", "w.add_(m, alpha=-0.5)", f"return {s.inside('w')}, m + 1.0"]
     size = s.size()
     return _Written(lines, {name: _floats(2, size) for name in ("w", "g", "m")})

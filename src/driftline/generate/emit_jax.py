@@ -1,4 +1,4 @@
-"""A graph as a JAX program: Python text over jax.numpy."""
+"""Write a graph as a JAX program: Python text over jax.numpy."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ jax.config.update("jax_enable_x64", True)
 
 
 def emit_jax(graph: Graph) -> str:
+    """Return the text of a JAX program for the graph."""
     return factory_file(
         graph,
         _HEAD,

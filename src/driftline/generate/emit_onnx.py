@@ -1,4 +1,4 @@
-"""A graph as an ONNX model, written node by node without an exporter."""
+"""Write a graph as an ONNX model, node by node, without an exporter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IR_VERSION = 8
 
 
 class OnnxWriter:
-    """Collects nodes and initializers. Forms of operators call it."""
+    """Collects nodes and initializers. The ONNX forms of operators add to it."""
 
     def __init__(self) -> None:
         import onnx.helper
@@ -29,20 +29,21 @@ class OnnxWriter:
         self._count = 0
 
     def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """Add a node; returns the name of its result, or a list of names when `outputs` is more than one."""
+        """Add a node. Returns the name of its result, or a list of names if `outputs` is more than one."""
         names = [self.fresh() for _ in range(outputs)]
         self.nodes.append(self._helper.make_node(kind, list(inputs), names, **attributes))
         return names[0] if outputs == 1 else names
 
     def ints(self, values: Sequence[int]) -> str:
-        """A list of int64: axes, shapes, pads."""
+        """Add a constant of int64 values: axes, shapes, pads."""
         return self.array(np.array(list(values), dtype=np.int64))
 
     def scalar(self, value: Any, dtype: str) -> str:
+        """Add a scalar constant and return its name."""
         return self.array(np.array(value).astype(numpy_dtype(dtype)))
 
     def array(self, values: Array, name: str = "") -> str:
-        """A constant of the model."""
+        """Add a constant to the model and return its name."""
         name = name or self.fresh()
         self.initializers.append(onnx_tensor(values, name))
         return name
@@ -56,7 +57,7 @@ class OnnxWriter:
 
 
 def emit_onnx(graph: Graph) -> bytes:
-    """The serialised model. Inputs and outputs have the names that the torch form gives them."""
+    """Return the serialised model. Inputs have the same names as in the torch form of the graph."""
     import onnx
     import onnx.helper
 
@@ -94,7 +95,7 @@ def emit_onnx(graph: Graph) -> bytes:
 
 
 def apply(writer: OnnxWriter, op: str, use: Use) -> Sequence[str]:
-    """Write one operator of the table; gives the names of its results."""
+    """Write one operator of the table, and return the names of its results."""
     form = OPERATORS[op].onnx
     assert form, f"{op} has no ONNX form"
     made = writer.node(form.emit, *use.inputs) if isinstance(form.emit, str) else form.emit(writer, use)
@@ -111,7 +112,7 @@ def _value_info(graph: Graph, name: str, number: int, types: Sequence[Any]) -> A
 
 
 def leaf_numbers(leaf: Leaf) -> Array:
-    """The numbers of a parameter or constant: those that the torch form writes as text."""
+    """Return the numbers of a parameter or constant, the same as in the torch form of the graph."""
     made: Array = np.asarray(eval(numbers_text(leaf), {"np": np}))
     return made.astype(numpy_dtype(leaf.type.dtype))
 

@@ -1,4 +1,4 @@
-"""What programs in torch, JAX and TensorFlow have in common: Python text, one statement for each node."""
+"""Code generation shared by torch, JAX and TensorFlow: Python text, with one statement for each node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Example = Callable[[TensorType], str]
 
 
 def statements(graph: Graph, language: str) -> list[str]:
-    """The body of the function: an assignment for each node, and what is returned."""
+    """Return the body of the function: an assignment for each node, and the return statement."""
     types = graph.types()
     lines = []
     for node, produced in zip(graph.nodes, graph.produced(), strict=True):
@@ -33,8 +33,9 @@ def factory_file(
     example: Example,
     around: Sequence[str] = (),
 ) -> str:
-    """A file with a factory `program` that returns (callable, example inputs). `fixed` writes a parameter or constant,
-    `example` an input. `around`: the body of the function, where it calls the one of the graph as `plain`."""
+    """Return a file with a factory `program` that returns (callable, example inputs). `fixed` writes a parameter or
+    constant, `example` an input. `around` is the body of the function if it wraps the graph's function, which it calls
+    as `plain`."""
     types = graph.types()
     lines = [head, ""]
     lines += [
@@ -54,7 +55,7 @@ def factory_file(
 
 
 def numbers_text(leaf: Leaf) -> str:
-    """The numbers of a parameter or constant: an expression that needs numpy alone. See `leaf_numbers`."""
+    """Return an expression for the numbers of a parameter or constant, which needs only numpy. See `leaf_numbers`."""
     shape = leaf.type.shape
     bound = leaf.values.partition(":")[2]
     draw = f"np.random.default_rng({leaf.seed})"

@@ -1,4 +1,4 @@
-"""A graph as a TensorFlow program: Python text over tf, a plain function of eager tensors."""
+"""Write a graph as a TensorFlow program: Python text over tf, a plain function of eager tensors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import tensorflow as tf
 
 
 def emit_tensorflow(graph: Graph) -> str:
+    """Return the text of a TensorFlow program for the graph."""
     return factory_file(
         graph,
         _HEAD,

@@ -1,4 +1,4 @@
-"""A graph as a torch program: Python text that anybody can read and run."""
+"""Write a graph as a torch program: readable Python text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 
 def emit_torch(graph: Graph) -> str:
-    """A file with a factory `program` that returns (callable, example inputs)."""
+    """Return a file with a factory `program` that returns (callable, example inputs)."""
     inputs = [value_name(graph, number) for number in graph.inputs]
     owned = [number for number, leaf in enumerate(graph.leaves) if leaf.kind != "input"]
     lines = [_HEAD, ""]
@@ -44,7 +44,7 @@ def _owned(graph: Graph, number: int) -> str:
 
 
 def _frozen(graph: Graph) -> bool:
-    """A parameter may have become a running mean: valid without gradients, and only if it says so."""
+    """True if parameters need `requires_grad=False`, because one may be a running mean or variance."""
     return not graph.grad and any(OPERATORS[node.op].statistics for node in graph.nodes)
 
 
@@ -53,7 +53,7 @@ def torch_dtype(dtype: str) -> str:
 
 
 def _example(graph: Graph, number: int) -> str:
-    """An example of the input: its numbers are replaced by those of the case, its layout stays."""
+    """Return an expression for an example input. The case replaces its numbers, but its memory layout is kept."""
     leaf = graph.leaves[number]
     shape, dtype = leaf.type.shape, torch_dtype(leaf.type.dtype)
     if leaf.layout.startswith("alias:"):

@@ -1,7 +1,7 @@
-"""What a program has that compilers treat apart: layouts, sizes, gradients, loops, small and complex numbers.
+"""Features of a program that compilers handle specially: layouts, sizes, gradients, loops, small and complex numbers.
 
-Read off the program as it was made, whatever made it. A hunt counts the features of what it judged by generator
-(`TurnBody.features`); docs/explanation/features.md says which generator writes which.
+They are read from the program, whatever generated it. A hunt counts the features of the programs it judged, by
+generator (`TurnBody.features`); docs/explanation/features.md lists which generator writes which.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _QUANTISED = re.compile(r"Quantize|Integer")
 
 
 def features_of(made: Blueprint) -> tuple[str, ...]:
-    """The features of a program, by name."""
+    """Return the names of the features that a program has."""
     shapes = [plan.spec.shape for plan in made.inputs]
     dtypes = {plan.spec.dtype for plan in made.inputs} | {dtype for _, dtype in made.coverage}
     found = {
@@ -55,8 +55,8 @@ def features_of(made: Blueprint) -> tuple[str, ...]:
 
 
 def pairs_of(made: Blueprint) -> tuple[str, ...]:
-    """Which operators read the result of which: what a program is made of, beyond its operators. Where there is no
-    graph, one operator is taken to read the one before it."""
+    """Return pairs `A>B` in which operator B reads a result of operator A. Without a graph, each operator is assumed to
+    read the one before it."""
     graph = made.graph
     if graph is None:
         names = [operator for operator, _ in made.coverage]
@@ -68,14 +68,14 @@ def pairs_of(made: Blueprint) -> tuple[str, ...]:
 
 
 def depends_on_memory(graph: Graph) -> bool:
-    """Does the meaning of a program depend on how its inputs lie in memory? It does when it writes into them."""
+    """True if the results depend on the memory layout of the inputs, because the program writes into them."""
     if all(leaf.layout == "contiguous" for leaf in graph.leaves):
         return False
     return any(OPERATORS[node.op].inplace for node in graph.nodes)
 
 
 def _of_graph(graph: Graph) -> set[str]:
-    """What lies in memory how, and who writes to it."""
+    """Return the features of a graph: memory layouts, writes and transformations."""
     layouts = {leaf.layout.partition(":")[0] for leaf in graph.leaves if leaf.kind == "input"}
     makers = {number: node for node, span in zip(graph.nodes, graph.produced(), strict=True) for number in span}
     written = [node for node in graph.nodes if OPERATORS[node.op].inplace]

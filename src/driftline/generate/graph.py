@@ -1,7 +1,7 @@
-"""A generated program before it is written in any language: a typed graph of operators.
+"""A generated program before it is written in a language: a typed graph of operators.
 
-Values are numbered: the leaves first, then the results of the nodes, in order. A graph is a plain value, stored as
-JSON; `emit_torch`, `emit_onnx` and `emit_jax` write it as a program.
+Values are numbered: first the leaves, then the results of the nodes, in order. A graph is a plain value that is stored
+as JSON; `emit_torch`, `emit_onnx` and `emit_jax` write it as a program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from driftline.core.wire import own_form
 
 @dataclass(frozen=True)
 class TensorType:
-    """What an operator's type rule speaks of."""
+    """The dtype and shape of a tensor."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -42,8 +42,9 @@ class TensorType:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A tensor that comes from outside. `values` says what it may hold (see `Need`); `layout` how it lies in memory,
-    in torch programs: contiguous, transposed, strided, expanded, overlapping, or `alias:N` for a view of leaf N."""
+    """A tensor that no node computes: an input, parameter or constant. `values` says what it may hold (see `Need`);
+    `layout` is its memory layout in torch programs: contiguous, transposed, strided, expanded, overlapping, or
+    `alias:N` for a view of leaf N."""
 
     kind: str  # input, parameter, constant
     type: TensorType
@@ -69,7 +70,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Node:
-    """One application of an operator of the table."""
+    """One application of an operator to values, with its attributes and the types of its results."""
 
     op: str
     inputs: tuple[int, ...]
@@ -94,7 +95,7 @@ class Node:
 @own_form
 @dataclass(frozen=True)
 class Graph:
-    """Leaves, nodes in an order that can be run, and the numbers of the values that are returned."""
+    """Leaves, nodes in execution order, and the numbers of the returned values."""
 
     leaves: tuple[Leaf, ...]
     nodes: tuple[Node, ...]
@@ -104,11 +105,11 @@ class Graph:
     transform: str = ""  # of JAX programs, by name (`transforms.py`)
 
     def types(self) -> list[TensorType]:
-        """The type of every value, by number."""
+        """Return the type of every value, by number."""
         return [leaf.type for leaf in self.leaves] + [t for node in self.nodes for t in node.outputs]
 
     def produced(self) -> list[range]:
-        """For each node, the numbers of its results."""
+        """Return, for each node, the numbers of its results."""
         spans, at = [], len(self.leaves)
         for node in self.nodes:
             spans.append(range(at, at + len(node.outputs)))
@@ -117,7 +118,7 @@ class Graph:
 
     @property
     def inputs(self) -> list[int]:
-        """The numbers of the leaves that are passed in."""
+        """The numbers of the leaves that are inputs."""
         return [number for number, leaf in enumerate(self.leaves) if leaf.kind == "input"]
 
     @property
@@ -131,7 +132,7 @@ class Graph:
         return tuple((node.op, types[node.inputs[0]].dtype) for node in self.nodes)
 
     def without_unused_leaves(self) -> Graph:
-        """Renumbered without the leaves that nothing reads."""
+        """Return the graph without the leaves that nothing reads, renumbered."""
         read = {number for node in self.nodes for number in node.inputs} | set(self.outputs)
         read |= {int(leaf.layout[6:]) for leaf in self.leaves if leaf.layout.startswith("alias:")}
         kept = [number for number in range(len(self.leaves)) if number in read]
@@ -173,7 +174,7 @@ class Graph:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinities."""
+    """Return a JSON value: NaN and infinities are written as text."""
     return {"float": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -182,7 +183,8 @@ def _python(value: Any) -> Any:
 
 
 def value_name(graph: Graph, number: int) -> str:
-    """How a value is called in emitted programs: x for inputs, w for parameters, c for constants, v for results."""
+    """Return the name of a value in emitted programs: x for inputs, w for parameters, c for constants, v for
+    results."""
     if number >= len(graph.leaves):
         return f"v{number - len(graph.leaves)}"
     return {"input": "x", "parameter": "w", "constant": "c"}[graph.leaves[number].kind] + str(number)

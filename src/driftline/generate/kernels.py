@@ -1,7 +1,7 @@
-"""Which kernels stand behind an operator: `log2` and `log10` both need a logarithm, all convolutions are `Conv`.
+"""The kernels that compute an operator: `log2` and `log10` both need a logarithm, all convolutions are `Conv`.
 
-Read off the ONNX forms of the table, so that it is known of every operator that has one. What only moves or combines
-elements has no kernel of its own.
+They are read from the ONNX forms in the table, so that they are known for every operator that has one. Operators that
+only move or combine elements have no kernel of their own.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _FAMILY = _families(_FAMILIES)
 
 @cache
 def kernels(operator: str) -> frozenset[str]:
-    """In words; nothing for an operator that only moves or combines elements. One that is not in the table, or has no
-    ONNX form, is its own kernel."""
+    """Return the kernels of an operator, in words; empty if it only moves or combines elements. An operator that is not
+    in the table, or has no ONNX form, is its own kernel."""
     known = OPERATORS.get(operator)
     if known and known.onnx:
         with contextlib.suppress(NoProgram):
@@ -76,7 +76,7 @@ def kernels(operator: str) -> frozenset[str]:
 
 @cache
 def only_moves(operator: str) -> bool:
-    """Does the operator move elements, and compute nothing?"""
+    """True if the operator only moves elements and computes nothing."""
     known = OPERATORS.get(operator)
     if known and known.onnx:
         with contextlib.suppress(NoProgram):
@@ -89,7 +89,8 @@ def _in_words(names: Iterable[str]) -> frozenset[str]:
 
 
 class _Listener(OnnxWriter):
-    """Hears which nodes a form asks for, and makes none: reading a report must not need the onnx package."""
+    """Records the nodes that an ONNX form adds without creating them, so that reading a report does not need the onnx
+    package."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -1,7 +1,7 @@
 """The generator `llm`: programs that a language model wrote, changed or sketched, each aimed at one rewrite rule.
 
-The main process asks the model (`campaign/authoring/author.py`): it has the network and the key, and runs nothing. A
-worker, which has neither, makes a program of the answer.
+The main process queries the model (`campaign/authoring/author.py`): it has network access and the API key, and runs
+none of the code. A worker, which has neither, makes a program from the answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MODES = (CHANGE, WRITE, SKETCH)
 
 
 class ModelPrograms(Generator):
-    """Arms are rules of the target's compiler: which ones is known to the hunt alone."""
+    """Arms are rules of the target's compiler, which only the hunt knows."""
 
     name = "llm"
     forms: ClassVar[tuple[str, ...]] = ("torch", "jax", "tensorflow")

@@ -1,9 +1,9 @@
-"""The generator `alone`: every operator by itself, in every circumstance that compilers treat apart, one after another.
+"""The generator `alone`: every operator by itself, in each circumstance that compilers handle specially.
 
-The programs of an operator are numbered: in its first dtype on plain inputs; then, from one operator to the next in
-another order, with a long axis, with its gradient, on inputs that lie in memory in another way, under transformations
-(JAX), on inputs without elements; then in its other dtypes. What computes along an axis has the longest and none first.
-There is a last one.
+The programs of an operator are numbered: first in its first dtype on plain inputs; then, in an order that differs
+between operators, with a long axis, with its gradient, with other memory layouts, under transformations (JAX), on
+inputs without elements; then in its other dtypes. Operators that compute along an axis start with the longest axis and
+the empty one. The number of programs is finite.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LAYOUTS = ("transposed", "strided", "expanded")
 
 @dataclass(frozen=True)
 class Circumstance:
-    """How an operator is tried: on which dtype, and what is special about it."""
+    """How an operator is tried: the dtype, and the special circumstance if any."""
 
     dtype: str
     special: str = ""  # long or longest axis, gradient, one of LAYOUTS or TRANSFORMS, empty; nothing for plain inputs
@@ -68,7 +68,7 @@ def circumstances(operator: Operator, language: str) -> list[Circumstance]:
     specials = _specials(operator, language, first)
     early = [name for name in EXTREME if name in specials] if _computes_along_an_axis(operator, first) else []
     late = [name for name in specials if name not in early]
-    turn = sum(operator.name.encode()) % max(1, len(late))  # so that a short hunt sees all of them
+    turn = sum(operator.name.encode()) % max(1, len(late))  # so that a short hunt covers all of them
     specials = ["", *early, *late[turn:], *late[:turn]]
     return [*(Circumstance(first, special) for special in specials), *(Circumstance(dtype) for dtype in others)]
 

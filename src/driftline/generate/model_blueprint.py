@@ -1,4 +1,4 @@
-"""From an ONNX model, or the text of a program, to a program with the plan of its inputs."""
+"""Turn an ONNX model, or the text of a program, into a program with the plan of its inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.inputs.plan import InputPlan
 
 
 def blueprint_of_model(model: Any, plans: Sequence[InputPlan] = ()) -> Blueprint:
-    """`plans`: of its inputs, as far as they are known."""
+    """Return an ONNX model as a program. `plans` are the known plans of its inputs."""
     from onnx import helper
 
     known = {plan.spec.name: plan for plan in plans}
@@ -36,7 +36,7 @@ def blueprint_of_model(model: Any, plans: Sequence[InputPlan] = ()) -> Blueprint
 
 
 def blueprint_of_text(text: str, form: str, example: Arrays, coverage: Sequence[tuple[str, str]]) -> Blueprint:
-    """`text` has a factory called `program`, which gives this example of its inputs."""
+    """Return a text program. `text` has a factory called `program`, whose example inputs are `example`."""
     return Blueprint(
         form=form,
         content=text,
@@ -47,7 +47,8 @@ def blueprint_of_text(text: str, form: str, example: Arrays, coverage: Sequence[
 
 
 def _plan(old: InputPlan | None, spec: TensorSpec) -> InputPlan:
-    """Sizes that are open get those the model was drawn with; an example is kept while it fits."""
+    """Return the plan of an input. Symbolic sizes get the sizes of the old plan; an example is kept if it still
+    fits."""
     if old is None:
         return InputPlan(spec, "like")
     shape = tuple(

@@ -1,7 +1,7 @@
-"""The generator `mutate`: a small change of a program that was interesting.
+"""The generator `mutate`: a small change of an interesting program.
 
-Arms are the kinds of change. A change that breaks the types of what follows is repaired where `infer` allows it, and
-dropped where not; what comes out is a valid program again.
+Arms are the kinds of change. If a change makes later types wrong, `infer` recomputes them, and the change is dropped if
+that fails; the result is always a valid program.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Mutate(Generator):
 
 
 def retyped(graph: Graph, language: str) -> Graph | None:
-    """The graph with the types of all results worked out anew; `None` when some node does not fit any more."""
+    """Return the graph with the types of all results recomputed; None if a node no longer accepts its inputs."""
     types = [leaf.type for leaf in graph.leaves]
     writable = [may_be_written(leaf) for leaf in graph.leaves]
     nodes = []
@@ -71,7 +71,7 @@ def retyped(graph: Graph, language: str) -> Graph | None:
 
 
 def _swap_operator(graph: Graph, language: str, draw: Draw) -> Graph | None:
-    """Another operator in the place of one, with the same number of inputs and results."""
+    """Replace an operator with another that has the same number of inputs."""
     at = draw.integer(0, len(graph.nodes) - 1)
     node = graph.nodes[at]
     types = graph.types()
@@ -89,7 +89,7 @@ def _swap_operator(graph: Graph, language: str, draw: Draw) -> Graph | None:
 
 
 def _change_dtype(graph: Graph, language: str, draw: Draw) -> Graph | None:
-    """All leaves of one dtype get another one."""
+    """Change the dtype of all leaves that have one dtype."""
     dtypes = sorted({leaf.type.dtype for leaf in graph.leaves if leaf.values == "any"})
     if not dtypes:
         return None
@@ -116,7 +116,7 @@ def _change_attribute(graph: Graph, language: str, draw: Draw) -> Graph | None:
 
 
 def _change_shape(graph: Graph, language: str, draw: Draw) -> Graph | None:
-    """One size, wherever it occurs, becomes another."""
+    """Replace one size with another everywhere."""
     sizes = sorted({size for leaf in graph.leaves for size in leaf.type.shape})
     if not sizes:
         return None
@@ -140,12 +140,12 @@ def _insert_view(graph: Graph, language: str, draw: Draw) -> Graph | None:
 
 
 def _wrap_in_nothing(graph: Graph, language: str, draw: Draw) -> Graph | None:
-    """Something that changes no value: what an optimiser removes."""
+    """Insert an operator that changes no value, which an optimiser removes."""
     return _insert(graph, language, draw, [name for name in _NOTHINGS if name in OPERATORS])
 
 
 def _duplicate_user(graph: Graph, language: str, draw: Draw) -> Graph | None:
-    """A node once more, its result returned too: a fusion must not assume that a value has one user."""
+    """Duplicate a node and return the result of the copy too: a fusion must not assume that a value has one user."""
     at = draw.integer(0, len(graph.nodes) - 1)
     node = graph.nodes[at]
     if OPERATORS[node.op].inplace:
@@ -161,7 +161,7 @@ def _return_intermediate(graph: Graph, language: str, draw: Draw) -> Graph | Non
 
 
 def _change_kind(graph: Graph, language: str, draw: Draw) -> Graph | None:
-    """An input becomes a parameter or constant, or the other way round."""
+    """Turn an input into a parameter or constant, or the reverse."""
     at = draw.integer(0, len(graph.leaves) - 1)
     leaf = graph.leaves[at]
     kind = draw.choice(("input", "constant", "parameter" if "float" in leaf.type.dtype else "constant"))
@@ -188,7 +188,7 @@ def _transform(graph: Graph, language: str, draw: Draw) -> Graph | None:
 
 
 def _insert(graph: Graph, language: str, draw: Draw, names: Sequence[str]) -> Graph | None:
-    """An operator between a value and all that read it."""
+    """Insert an operator between a value and all its readers."""
     if not names:
         return None
     types = graph.types()

@@ -1,4 +1,4 @@
-"""What a failing program computes, in words: the pattern of its operators and their usual names. Bugs go by them."""
+"""Names of failing programs: the pattern of their operators, by their usual names. Bugs are named by these patterns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from driftline.generate.graph import Graph
 from driftline.generate.table import OPERATORS
 from driftline.generate.transforms import circumstance
 
-# Elements stay what they are and in their order: around an operator that computes, these are not what went wrong.
+# These keep elements and their order, so next to an operator that computes they are not to blame.
 _TRANSPARENT = {
     "identity", "clone", "contiguous", "detach", "flatten", "flatten_2d", "reshape", "reshaped_back", "squeeze",
     "squeeze_all", "transposed_twice", "unflatten", "unsqueeze", "view",
@@ -22,7 +22,8 @@ _WORDS = {"float32": "float", "int32": "int", "complex64": "complex"}
 
 
 def pattern(graph: Graph) -> str:
-    """What a small graph computes, without shapes and numbers: `relu(clamp(float))`. One pattern, likely one cause."""
+    """Return the expression of a small graph without shapes and numbers: `relu(clamp(float))`. Failures with one
+    pattern likely have one cause."""
     makers = {number: node for node, span in enumerate(graph.produced()) for number in span}
     computes = any(node.op not in _TRANSPARENT for node in graph.nodes)
 
@@ -44,30 +45,31 @@ def pattern(graph: Graph) -> str:
 
 
 def circumstances_of(graph: Graph) -> tuple[str, ...]:
-    """What is done to the function of a graph, as circumstances of the program."""
+    """Return the gradient and the transformation of a graph, as circumstances in its name."""
     gradient = (WITH_GRADIENT,) if graph.grad else ()
     return (*gradient, circumstance(graph.transform)) if graph.transform else gradient
 
 
 def operators_named(graph: Graph) -> tuple[str, ...]:
-    """The operators of a small graph by their usual names, each once, without those that only pass elements on."""
+    """Return the operators of a small graph by their usual names, each once, without operators that only pass elements
+    on."""
     return _computing([_kind(node.op) for node in graph.nodes])
 
 
 def _computing(operators: Sequence[str]) -> tuple[str, ...]:
-    """Without those that only pass elements on, unless there are no others."""
+    """Return the operators without those that only pass elements on, unless there are no others."""
     computing = [name for name in operators if name.lower() not in _TRANSPARENT]
     return tuple(dict.fromkeys(computing or operators))
 
 
 def usual_names(coverage: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The operators of a program that is no graph of ours, by the names in our own table where they are the same,
-    without those that only pass elements on."""
+    """Return the operators of a program without a graph, under the names in the operator table if they are the same,
+    without operators that only pass elements on."""
     return _computing([_usual(operator) for operator, _ in coverage])
 
 
 def _kind(operator: str) -> str:
-    """An operator that takes a number, on either side, is the one that takes tensors: `rsub_scalar`, `sub`."""
+    """Return the name of the tensor operator for one that takes a number on either side: `sub` for `rsub_scalar`."""
     base = operator.removesuffix("_scalar")
     if base == operator:
         return operator
@@ -75,23 +77,23 @@ def _kind(operator: str) -> str:
 
 
 def named(coverage: Iterable[tuple[str, str]]) -> str:
-    """The pattern of a program that is no graph of ours: its operators with their dtypes."""
+    """Return the pattern of a program without a graph: its operators with their dtypes."""
     return " > ".join(f"{_usual(operator)}({_WORDS.get(dtype, dtype)})" for operator, dtype in coverage)
 
 
 def _usual(operator: str) -> str:
-    """The name of an operator in our own table, where it is the same one: a bug has one name for all generators."""
+    """Return the name of the same operator in the operator table, so that a bug has one name for all generators."""
     if operator in _OTHER_MEANING:
         return operator
     if operator in _VARIANTS:
         return _VARIANTS[operator]
-    base = operator.partition(":")[0]  # without what tells the variants of a suite apart
+    base = operator.partition(":")[0]  # without the variant name of a test suite
     return _names().get(_squashed(operator)) or _names().get(_squashed(base), operator)
 
 
 @cache
 def _names() -> dict[str, str]:
-    return {_squashed(name): name for name in OPERATORS if not name.endswith("_")}  # those write into an argument
+    return {_squashed(name): name for name in OPERATORS if not name.endswith("_")}  # `_`: in-place operators
 
 
 def _squashed(name: str) -> str:

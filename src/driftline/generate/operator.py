@@ -1,8 +1,8 @@
-"""What an operator of the table is: a type rule, and its forms in torch, ONNX, jnp and TensorFlow.
+"""The types of the operator table: an operator has a type rule, and forms in torch, ONNX, jnp and TensorFlow.
 
-The type rule has two halves. `draw` is given the type of the first input and chooses attributes and the types of the
-other inputs such that the result is valid; `infer` gives the types of the results, or raises `Invalid`. A generator
-needs the first, a mutation the second, and the tests hold both against what eager does.
+The type rule has two parts. `draw` takes the type of the first input and chooses attributes and the types of the other
+inputs such that the result is valid; `infer` returns the types of the results, or raises `Invalid`. Generators use the
+former, mutations the latter, and tests compare both with eager execution.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ HALVES = ("float16", "bfloat16")
 FLOATS = ("float32", "float64", *HALVES)
 SIGNED = ("int64", "int32", "int16", "int8")
 WIDE_UNSIGNED = ("uint16", "uint32", "uint64")
-INTEGERS = (*SIGNED, "uint8")  # what every operator of torch knows; the wide unsigned types are for few
+INTEGERS = (*SIGNED, "uint8")  # supported by every torch operator; few support the wide unsigned types
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, "bool")
 COMPLEX = ("complex64", "complex128")
 
 
 class Invalid(Exception):
-    """These inputs and attributes do not fit the operator."""
+    """The inputs and attributes do not fit the operator."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """A further input that an operator asks for.
+    """A further input that an operator needs.
 
     `values`: any; `index:N` for integers in [0, N); `wrapped:N` for integers in [-N, N); `distinct:N` for distinct
-    integers in [0, N) along the last axis; `below:N` for integers in [0, N) that are amounts (shifts); `positive` for
-    floats above zero; `unit` for floats in [0, 1]; `nonzero`.
+    integers in [0, N) along the last axis; `below:N` for amounts in [0, N), such as shifts; `positive` for floats above
+    zero; `unit` for floats in [0, 1]; `nonzero`.
     """
 
     type: TensorType
     values: str = "any"
-    prefer: str = ""  # parameter: a weight, rather than an input; constant: what has no gradient
+    prefer: str = ""  # parameter: a weight rather than an input; constant: an input without a gradient
 
 
 @dataclass(frozen=True)
 class Use:
-    """One application, as a form sees it."""
+    """One application of an operator: names and types of its inputs, types of its outputs, attributes."""
 
     inputs: Sequence[str]  # names
     types: Sequence[TensorType]
@@ -70,27 +70,28 @@ class Draw:
         return options[int(self.rng.random() * len(options))]
 
     def integer(self, low: int, high: int) -> int:
-        """Both ends included."""
+        """Return a random integer between `low` and `high`, both included."""
         return low + int(self.rng.random() * (high - low + 1))
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
 
     def axis(self, rank: int) -> int:
-        """A valid axis, counted from either end; 0 for a 0-d tensor."""
+        """Return a valid axis, counted from either end; 0 for a 0-d tensor."""
         return self.integer(-rank, rank - 1) if rank else 0
 
     def axes(self, rank: int, least: int = 1) -> list[int]:
-        """Distinct axes, in increasing order, counted from the front."""
+        """Return distinct axes in increasing order, counted from the front."""
         count = self.integer(min(least, rank), rank)
         return sorted(self.rng.sample(range(rank), count))
 
     def size(self) -> int:
-        """Sizes at which kernels change their mind: one, primes, powers of two and their neighbours."""
+        """Return a size at which kernels may switch code paths: one, primes, powers of two and their neighbours."""
         return self.choice(_SIZES)
 
     def shape(self, low: int = 0, high: int = 4, most: int = 512) -> tuple[int, ...]:
-        """A shape of some rank with at most so many elements; now and then with an empty dimension."""
+        """Return a shape with between `low` and `high` axes and at most `most` elements, occasionally with an empty
+        axis."""
         sizes: list[int] = []
         total = 1
         for _ in range(self.integer(low, high)):
@@ -104,7 +105,7 @@ class Draw:
         return tuple(sizes)
 
     def broadcastable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """A shape that broadcasts to `shape` from one side: the same, fewer leading axes, or ones in some places."""
+        """Return a shape that broadcasts to `shape`: the same, with fewer leading axes, or with ones in some places."""
         if self.chance(0.5):
             return shape
         kept = shape[self.integer(0, len(shape)) :] if shape else shape
@@ -112,8 +113,8 @@ class Draw:
 
 
 class LargeDraw(Draw):
-    """Shapes with one long axis, at and beside the sizes at which compilers tile, vectorise, split a sum or start
-    threads; the other axes are short, so that a program stays cheap."""
+    """Draws shapes with one long axis, near the sizes at which compilers tile, vectorise, split sums or start threads.
+    The other axes are short, so that programs stay cheap."""
 
     def shape(self, low: int = 0, high: int = 4, most: int = 1 << 15) -> tuple[int, ...]:
         rank = self.integer(max(low, 1), max(high, 1))
@@ -133,14 +134,14 @@ class LargeDraw(Draw):
 
 
 class LongestDraw(LargeDraw):
-    """The same from 1,024 on: one draw among all long sizes seldom gets there."""
+    """Like `LargeDraw`, with axes of about 1,024 elements or more, which `LargeDraw` seldom draws."""
 
     def long_sizes(self, rank: int) -> Sequence[int]:
         return [size for size in super().long_sizes(rank) if size >= 1023]
 
 
 class EmptyDraw(Draw):
-    """Shapes with an axis of no elements."""
+    """Draws shapes with an axis of no elements."""
 
     def shape(self, low: int = 0, high: int = 4, most: int = 512) -> tuple[int, ...]:
         sizes = list(super().shape(max(low, 1), max(high, 1), most))
@@ -162,7 +163,7 @@ OnnxWords = str | Callable[["OnnxWriter", Use], "str | Sequence[str]"]  # an ope
 
 @dataclass(frozen=True)
 class Form:
-    """An operator in one language, for these dtypes of its first input."""
+    """An operator in one language, for some dtypes of its first input."""
 
     emit: Any  # Text for torch, jnp and tf, OnnxWords for ONNX
     dtypes: tuple[str, ...]
@@ -171,7 +172,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Operator:
-    """One row of the table."""
+    """One entry of the operator table."""
 
     name: str
     infer: TypeRule
@@ -182,7 +183,7 @@ class Operator:
     tf: Form | None = None
     rank: tuple[int, int] = (0, 5)  # of the first input, both ends included
     fits: Callable[[TensorType], bool] = lambda first: True  # further conditions on the first input
-    edges: tuple[float, ...] = ()  # inputs at which the operator changes its behaviour: ends of its domain, jumps
+    edges: tuple[float, ...] = ()  # inputs where the operator's behaviour changes: ends of its domain, jumps
     first_values: str = "any"  # what the first input must hold, as in `Need.values`
     view: bool = False  # in torch the result shares memory with the first input
     inplace: bool = False  # in torch the first input is overwritten
@@ -190,9 +191,11 @@ class Operator:
     statistics: bool = False  # torch refuses it where a gradient could go to its running mean and variance
 
     def form(self, language: str) -> Form | None:
+        """Return the operator's form in a language, or None."""
         return {"torch": self.torch, "onnx": self.onnx, "jnp": self.jnp, "tf": self.tf}[language]
 
     def takes(self, language: str, first: TensorType) -> bool:
+        """True if the operator has a form in the language that accepts this first input."""
         form = self.form(language)
         if form is None or first.dtype not in form.dtypes:
             return False
@@ -201,7 +204,7 @@ class Operator:
 
 
 def emit_text(emit: Text, use: Use) -> str:
-    """A template or a function, to Python text."""
+    """Return the Python text of a form, which is a template or a function."""
     if callable(emit):
         return emit(use)
     return emit.format(*use.inputs, **{key: repr(value) for key, value in use.attributes.items()})

@@ -1,7 +1,7 @@
-"""The generator `optests`: what frameworks test their operators with, one by one and in pairs.
+"""The generator `optests`: the operator tests of the frameworks, one by one and in pairs.
 
-PyTorch's `OpInfo` samples and ONNX's node tests know arguments that no grammar of ours would think of. As they test
-the framework's own kernels, compilers have rarely seen them.
+PyTorch's `OpInfo` samples and ONNX's node tests contain arguments that the operator table would not generate. They were
+written for the framework's own kernels, so compilers have rarely been tested with them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoPr
 
 
 class OperatorTests(Generator):
-    """Arms are operators, and `pairs`: the result of one operator's test goes into another operator."""
+    """Arms are operators, and `pairs`: the result of one operator's test is the input of another operator."""
 
     name = "optests"
     slow_start = True

@@ -1,7 +1,7 @@
 """Programs from the node tests of ONNX: the models with which the standard tests its own operators.
 
-In a pair, the first result of one test goes into a test with a single input of that type. Both keep the meaning they
-were written for: they are joined only when no operator changed between their two versions of the standard.
+In a pair, the first result of one test is the input of a test with a single input of that type. Tests are joined only
+if no operator changed between their two versions of the standard, so that both keep their meaning.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _SCALED = {
     "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "DeformConv", "GridSample",
 }  # fmt: skip
 
-# How large a result is depends on the numbers that they are given: what the test's model says of it holds for its own.
+# The size of their results depends on the input values, so the size in the test's model holds only for its own inputs.
 _SIZED_BY_NUMBERS = {"Compress", "NonZero", "Unique"}
 
 
 @dataclass(frozen=True)
 class NodeTest:
-    """A model with the inputs and results that came with it."""
+    """A model with its test inputs and expected results."""
 
     name: str
     operator: str
@@ -73,7 +73,7 @@ class NodeTest:
 
 @lru_cache(1)
 def node_tests() -> dict[str, list[NodeTest]]:
-    """The usable tests by operator. Importing them takes a second: onnx computes them all."""
+    """Return the usable tests by operator. Importing them takes a second, since onnx computes all of them."""
     with warnings.catch_warnings(), quick_pooling(), _without_snippets():
         warnings.simplefilter("ignore")
         from onnx.backend.test.loader import load_model_tests
@@ -91,8 +91,8 @@ def node_tests() -> dict[str, list[NodeTest]]:
 
 @contextmanager
 def _without_snippets() -> Iterator[None]:
-    """While its tests are imported, onnx looks up the source text of each one for its documentation, which takes as
-    long as all the rest."""
+    """Keep onnx from looking up the source text of each test while importing, which takes as long as everything
+    else."""
     from onnx.backend.test.case import base
 
     before = base.process_snippet
@@ -108,7 +108,7 @@ def onnx_arms() -> list[str]:
 
 
 def make_onnx(arm: str, seed: str, avoid: Set[str] = frozenset()) -> Blueprint:
-    """The model of an operator, of a pair `A>B`, or of a pair that the seed chooses."""
+    """Return the model of an operator, of a pair `A>B`, or of a pair that the seed chooses."""
     rng, tests = random.Random(f"{arm}/{seed}"), node_tests()
     first, _, second = arm.partition(">")
     for _ in range(_TRIES):
@@ -132,7 +132,8 @@ def _not_avoided(tests: list[NodeTest], avoid: Set[str]) -> list[NodeTest]:
 
 
 def _usable(case: Any, operator: str) -> NodeTest | None:
-    """None for what cannot be compared or passed in: sequences, strings, random numbers, other domains."""
+    """Return the test, or None if it cannot be compared or executed: sequences, strings, random numbers, other
+    domains."""
     graph = case.model.graph
     nodes = list(_all_nodes(graph))
     if any(node.domain or node.op_type in _LEFT_OUT for node in nodes) or "training_dropout" in case.name:
@@ -167,7 +168,8 @@ def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def _array(value: Any, info: onnx.ValueInfoProto) -> Array | None:
-    """The value as an array, if it is a tensor of a dtype that Driftline knows, and the declared one."""
+    """Return the value as an array, or None if it is not a tensor of the declared dtype or the dtype is not
+    supported."""
     if isinstance(value, onnx.TensorProto):
         if value.data_type == onnx.TensorProto.STRING:
             return None
@@ -213,7 +215,7 @@ def _finished(test: NodeTest, model: onnx.ModelProto, operators: tuple[str, ...]
 
 
 def _honest(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Without sizes of results that other inputs make untrue."""
+    """Return the model without result sizes if they depend on the numbers in its inputs."""
     if not any(node.op_type in _SIZED_BY_NUMBERS for node in _all_nodes(model.graph)):
         return model
     open_sized = onnx.ModelProto()
@@ -227,7 +229,7 @@ def _honest(model: onnx.ModelProto) -> onnx.ModelProto:
 
 @lru_cache(1)
 def _single_inputs() -> dict[str, list[NodeTest]]:
-    """Tests with one input, by its dtype."""
+    """Return the tests with one input, by its dtype."""
     found: dict[str, list[NodeTest]] = {}
     for tests in node_tests().values():
         for test in tests:
@@ -237,7 +239,7 @@ def _single_inputs() -> dict[str, list[NodeTest]]:
 
 
 def _followers(test: NodeTest) -> list[NodeTest]:
-    """Tests whose only input may be the first result of this one."""
+    """Return the tests whose only input may be the first result of this one."""
     if not test.outputs:
         return []
     passed = test.outputs[0]
@@ -250,7 +252,7 @@ def _followers(test: NodeTest) -> list[NodeTest]:
 
 
 def _unchanged(first: NodeTest, second: NodeTest) -> bool:
-    """Whether every operator means the same in the newer of the two versions."""
+    """True if every operator means the same in the newer of the two versions."""
     newest = max(first.version, second.version)
     return _same(first.nodes, first.version, newest) and _same(second.nodes, second.version, newest)
 
@@ -267,7 +269,7 @@ def _same(operators: frozenset[str], old: int, new: int) -> bool:
 
 
 def _joined(first: NodeTest, second: NodeTest) -> Blueprint:
-    """One model of two: the names of the second get a prefix, its input is the first result of the first."""
+    """Join two models: names of the second get a prefix, and its input is the first result of the first."""
     front, back = first.model.graph, compose.add_prefix_graph(second.model.graph, "then_")
     passed, taken = front.output[0].name, back.input[0].name
     for node in _all_nodes(back):

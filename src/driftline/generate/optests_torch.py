@@ -1,8 +1,8 @@
 """Programs from the operator tests of PyTorch: its `OpInfo` table has samples for every operator and dtype.
 
-A program shows the call itself, with the tensors of the sample as inputs and all other arguments as literals; nothing
-of the table is left in it. Every program is run twice before it is handed out: what raises, returns no tensors or
-changes from run to run is no program. In a pair, the first result of one operator goes into another one.
+A program contains the call itself, with the tensors of the sample as inputs and all other arguments as literals; it
+does not depend on the table. Every program is run twice first: those that raise, return no tensors or differ from run
+to run are rejected. In a pair, the first result of one operator is an input of another.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def torch_arms() -> list[str]:
 
 
 def make_torch(arm: str, seed: str, avoid: Set[str] = frozenset()) -> Blueprint:
-    """The program of an operator, of a pair `A>B`, or of a pair that the seed chooses."""
+    """Return the program of an operator, of a pair `A>B`, or of a pair that the seed chooses."""
     rng = random.Random(f"{arm}/{seed}")
     first, _, second = arm.partition(">")
     if first == PAIRS:
@@ -126,7 +126,8 @@ def _pair(first: str, second: str, dtype: str, sample: ProposedCall, rng: random
 
 
 def _follower(name: str, passed: torch.Tensor, rng: random.Random) -> ProposedCall | None:
-    """The operator's sample with this tensor in the place of its only one; a second operand is the same, reversed."""
+    """Return a sample of the operator with its only tensor replaced by `passed`; a second operand is the same,
+    reversed."""
     op, dtype = operators()[name], dtype_name(passed.dtype)
     if dtype not in dtypes_of(op):
         return None
@@ -148,14 +149,14 @@ def _follower(name: str, passed: torch.Tensor, rng: random.Random) -> ProposedCa
 
 
 class _Draft:
-    """A program while it is written. Calls are made on copies of the tensors, as some change what they are given."""
+    """A program under construction. Calls run on copies of the tensors, since some modify their arguments."""
 
     def __init__(self) -> None:
         self.writer = Writer()
-        self._original: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # the copy and what it is of, by its id
+        self._original: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # (copy, original) by the id of the copy
 
     def call(self, name: str, sample: ProposedCall) -> tuple[str, Any]:
-        """The expression of the call, and its value."""
+        """Run the call, and return its expression and its value."""
         args, kwargs = self._copied((sample.args, sample.kwargs), {})
         try:
             with torch.no_grad(), quiet():
@@ -179,7 +180,7 @@ class _Draft:
         return value
 
     def finished(self, names: tuple[str, ...], dtypes: tuple[str, ...], result: str, grad: bool) -> Blueprint:
-        """The program, if it runs."""
+        """Return the program. Raises `NoProgram` if it does not run or differs from run to run."""
         tensors = [self._original.get(id(tensor), (tensor, tensor))[1] for tensor in self.writer.inputs]
         plans = tuple(_plan(f"x{number}", tensor, names) for number, tensor in enumerate(tensors))
         examples = [_example(tensor, plan) for tensor, plan in zip(tensors, plans, strict=True)]
@@ -214,14 +215,15 @@ def _plan(name: str, tensor: torch.Tensor, names: Sequence[str]) -> InputPlan:
 
 
 def _example(tensor: torch.Tensor, plan: InputPlan) -> str:
-    """The text shows the example's numbers when zeros may not do, and they are few."""
+    """Return the text of an example input. It contains the example's numbers if zeros may be invalid and there are
+    few."""
     most = _WRITTEN if fixed(plan) is not None else _WRITTEN // 16
     numbers = plan.values in ("like", "exact") and tensor.numel() <= most and not _overlaps(tensor)
     return example_text(tensor, numbers=numbers, fill="ones" if plan.values in ("nonzero", "positive") else "zeros")
 
 
 def _edges(names: Sequence[str]) -> tuple[float, ...]:
-    """Where the domains of the elementwise operators end."""
+    """Return the ends of the domains of the elementwise operators."""
     ends = [end for name in names for end in getattr(operators()[name], "domain", None) or ()]
     return tuple(sorted({float(end) for end in ends if end is not None}))
 
@@ -233,7 +235,7 @@ def _loaded(text: str) -> Any:
 
 
 def _outputs(model: Any, tensors: Sequence[torch.Tensor], seed: int) -> list[tuple[str, tuple[int, ...], bytes]]:
-    """All that the model returns, to be compared. Random operators show themselves by the seed."""
+    """Run the model and return everything it returns, in a form that can be compared. `seed` seeds random operators."""
     torch.manual_seed(seed)
     try:
         with torch.no_grad(), quiet():
@@ -266,7 +268,7 @@ def _has_gradient(name: str, dtype: str) -> bool:
 
 
 def _overlaps(tensor: torch.Tensor) -> bool:
-    """Whether two of its elements share memory, or may."""
+    """True if two of the tensor's elements share memory, or may."""
     places = sorted((stride, size) for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1)
     reach = 0
     for stride, size in places:

@@ -1,10 +1,10 @@
-"""The generator `graph`: typed random programs, built forwards from one operator table.
+"""The generator `graph`: typed random programs, built forwards from the operator table.
 
-Each step applies an operator to a value that exists; what else the operator needs is found among the values or becomes
-a new leaf of exactly the right type. So every step succeeds and nothing has to be solved.
+Each step applies an operator to an existing value; its further inputs are existing values or new leaves of exactly the
+right type. So every step succeeds, and no constraints need to be solved.
 
-The first programs of an arm are its operator alone, one for each dtype; what a target cannot do with those is avoided
-in the longer programs that follow.
+The first programs of an arm are its operator alone, one for each dtype; dtypes that a target does not support there are
+avoided in the longer programs that follow.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RandomGraph(Generator):
 
 
 def random_graph(request: GeneratorRequest, length: int = 0) -> Graph:
-    """The graph of a request; `length` fixes the number of operators."""
+    """Return the graph of a request. `length` fixes the number of operators."""
     language = LANGUAGE[request.form]
     rng = random.Random(f"{request.seed}/{request.form}/{request.arm}/{request.number}")
     operator = OPERATORS[request.arm]
@@ -77,13 +77,14 @@ def random_graph(request: GeneratorRequest, length: int = 0) -> Graph:
 
 
 def _is_large(request: GeneratorRequest) -> bool:
-    """Every eighth or so; drawn apart, so that the other programs of a seed stay what they were."""
+    """True for about one request in eight. Drawn from its own seed, so that the other programs of a seed do not
+    change."""
     return random.Random(f"{request.seed}/{request.arm}/{request.number}/large").random() < LARGE_SHARE
 
 
 def graph_of(names: Sequence[str], request: GeneratorRequest) -> Graph:
-    """A graph of these operators, in their order, each on a value that fits where there is one. What finds no use is
-    left out."""
+    """Return a graph of these operators, in order, each applied to an existing value if one fits. Operators that find
+    no use are left out."""
     language = LANGUAGE[request.form]
     rng = random.Random(f"{request.seed}/{request.form}/{request.arm}/{request.number}/{names}")
     builder = GraphBuilder(language, rng, request.avoid)
@@ -98,8 +99,8 @@ def graph_of(names: Sequence[str], request: GeneratorRequest) -> Graph:
 def drawn_graph(
     names: Sequence[str], form: str, draw: Draw, *, dtypes: Collection[str] = (), grad: bool = False
 ) -> Graph:
-    """A graph of these operators, in their order, whose choices are all made by `draw`. Where a new input is needed, it
-    is contiguous and of one of `dtypes`. Raises `NoProgram` when an operator finds no use."""
+    """Return a graph of these operators, in order, with all choices made by `draw`. New inputs are contiguous and have
+    one of `dtypes`. Raises `NoProgram` if an operator finds no use."""
     language = LANGUAGE[form]
     builder = GraphBuilder(language, draw.rng, frozenset(), draw, grad=grad, layout="contiguous")
     for name in names:
@@ -111,7 +112,7 @@ def drawn_graph(
 
 @cache
 def _by_dtype(language: str) -> Mapping[str, list[Operator]]:
-    """Which operators take a first input of a dtype."""
+    """Return the operators that accept a first input of each dtype."""
     table: dict[str, list[Operator]] = defaultdict(list)
     for operator in OPERATORS.values():
         form = operator.form(language)
@@ -131,7 +132,7 @@ class _Value:
 
 
 class GraphBuilder:
-    """A graph in the making: values in the order of their making."""
+    """A graph under construction. Values are numbered in the order of their creation."""
 
     def __init__(
         self,
@@ -143,7 +144,7 @@ class GraphBuilder:
         grad: bool | None = None,
         layout: str = "",
     ) -> None:
-        """`layout`: how inputs lie in memory wherever that is possible. It and `grad` are drawn where not given."""
+        """`layout` is the memory layout of inputs where possible. It and `grad` are drawn at random if not given."""
         self.language = language
         self.draw = draw or Draw(rng)
         self.layout = layout
@@ -156,6 +157,7 @@ class GraphBuilder:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def add_alone(self, operator: Operator, dtype: str) -> None:
+        """Add this operator on a new leaf of the dtype. Raises `NoProgram` if no valid use is found."""
         for _ in range(20):
             first = self._new_first(operator, (dtype,))
             if self._apply(operator, first) and self._is_laid_out():
@@ -165,11 +167,11 @@ class GraphBuilder:
         raise NoProgram(f"{operator.name} found no valid use")
 
     def _is_laid_out(self) -> bool:
-        """Does an input lie in memory as it was asked for?"""
+        """True if no layout is requested, or an input has it."""
         return not self.layout or any(value.leaf and value.leaf.layout == self.layout for value in self.values)
 
     def add_focus(self, operator: Operator, dtypes: Sequence[str]) -> None:
-        """Apply this operator: to a value that fits, or to a new leaf."""
+        """Apply this operator to a value that fits, or to a new leaf. Raises `NoProgram` if no valid use is found."""
         fitting = [n for n, v in enumerate(self.values) if v.type.dtype in dtypes and self._may_take(operator, v)]
         for _ in range(20):
             old = bool(fitting) and self.draw.chance(0.8)
@@ -178,11 +180,11 @@ class GraphBuilder:
         raise NoProgram(f"{operator.name} found no valid use")
 
     def add_any(self) -> None:
-        """Apply some operator to some value; after many misses, nothing is added."""
+        """Apply a random operator to a random value. Adds nothing after many failures."""
         if not self.values:
             self._new_leaf(Need(self._new_type()))
         for _ in range(30):
-            # Recent values first: long chains are what compilers fuse.
+            # Prefer recent values: compilers fuse long chains.
             last = len(self.values) - 1
             number = last - min(int(self.draw.rng.expovariate(0.5)), last)
             operators = _by_dtype(self.language).get(self.values[number].type.dtype)
@@ -196,7 +198,7 @@ class GraphBuilder:
                 return
 
     def begin(self, operator: Operator, dtypes: Sequence[str]) -> None:
-        """Apply this operator to a new leaf."""
+        """Apply this operator to a new leaf. Raises `NoProgram` if no valid use is found."""
         for _ in range(20):
             mark = self.mark()
             if self._apply(operator, self._new_first(operator, dtypes)):
@@ -205,7 +207,7 @@ class GraphBuilder:
         raise NoProgram(f"{operator.name} found no valid use")
 
     def apply_to_last(self, operator: Operator) -> bool:
-        """Apply this operator to the last result, if it can be."""
+        """Apply this operator to the last result. Returns False if that is not possible."""
         last = len(self.values) - 1
         value = self.values[last]
         if f"{operator.name} {value.type.dtype}" in self.avoid or not self._may_take(operator, value):
@@ -213,10 +215,11 @@ class GraphBuilder:
         return any(self._apply(operator, last) for _ in range(4))
 
     def mark(self) -> tuple[int, tuple[bool, ...]]:
-        """What `undo` goes back to."""
+        """Return the state that `undo` goes back to."""
         return len(self.nodes), tuple(value.used for value in self.values)
 
     def undo(self, mark: tuple[int, tuple[bool, ...]]) -> None:
+        """Remove everything that was added after `mark`."""
         nodes, used = mark
         del self.nodes[nodes:]
         del self.values[len(used) :]
@@ -231,7 +234,8 @@ class GraphBuilder:
         return operator.takes(self.language, value.type)
 
     def _apply(self, operator: Operator, first: int) -> bool:
-        """Apply an operator to a value and to others that are found or made; False if they do not fit."""
+        """Apply an operator to a value, and to further inputs that are found or made. Returns False if they do not
+        fit."""
         drawn = self.values[first].type
         if operator.inplace and (self.grad or not self.values[first].writable):
             return False
@@ -281,7 +285,7 @@ class GraphBuilder:
     # -- leaves ------------------------------------------------------------------------------------------------------
 
     def _find(self, need: Need) -> int:
-        """A value of this type, or a new leaf."""
+        """Return a value of this type, or a new leaf."""
         if need.values == "any" and not need.prefer and self.draw.chance(0.6):
             same = [number for number, value in enumerate(self.values) if value.type == need.type]
             if same:
@@ -319,14 +323,14 @@ class GraphBuilder:
         return number
 
     def _layout(self, need: Need) -> str:
-        """How an input lies in memory: as it was asked for where it can, else mostly as one would expect."""
+        """Choose the memory layout of an input: the requested one if possible, else usually contiguous."""
         if self.layout:
             return self.layout if self.layout in self._layouts(need) else "contiguous"
         options = self._layouts(need) if self.draw.chance(0.15) else []
         return self.draw.choice(options) if options else "contiguous"
 
     def _layouts(self, need: Need) -> list[str]:
-        """The other ways in which an input may lie in memory."""
+        """Return the non-contiguous layouts that an input may have."""
         shape = need.type.shape
         if not need.type.size or need.values != "any":
             return []
@@ -351,7 +355,7 @@ class GraphBuilder:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self) -> Graph:
-        """Number the values as graphs do, and choose what is returned."""
+        """Return the graph, renumbered with the leaves first, with outputs chosen."""
         leaves = [number for number, value in enumerate(self.values) if value.leaf]
         results = [number for number, value in enumerate(self.values) if not value.leaf]
         new = {old: at for at, old in enumerate([*leaves, *results])}
@@ -383,12 +387,14 @@ _STRETCHING = ("as_strided", "unfold", "expand", "broadcast_to")
 
 
 def may_be_written(leaf: Leaf) -> bool:
-    """A program may overwrite its inputs, but not its weights, nor memory that several elements share."""
+    """True if a program may overwrite the leaf: an input whose elements do not share memory. Weights may not be
+    overwritten."""
     return leaf.kind == "input" and leaf.layout not in ("expanded", "overlapping")
 
 
 def stays_writable(operator: Operator, first: TensorType, result: TensorType, before: bool) -> bool:
-    """May the result of an operator be overwritten? A view only where its base may, and is not stretched."""
+    """True if the result of an operator may be overwritten. For a view: if its base may, and the view is not
+    expanded."""
     stretched = operator.view and (result.size > first.size or operator.name in _STRETCHING)
     return not stretched and (before or not operator.view)
 
@@ -401,7 +407,7 @@ def _renumbered(leaf: Leaf | None, new: Mapping[int, int]) -> Leaf:
 
 
 def varied(graph: Graph, form: str) -> Blueprint:
-    """The program; where it is valid at another size too, now and then one that is compiled once and run at both."""
+    """Return the program. If it is valid at another size too, it is sometimes compiled once and run at both sizes."""
     rng = random.Random(repr(graph))
     inputs = [graph.leaves[number] for number in graph.inputs]
     fixed = {size for leaf in graph.leaves if leaf.kind != "input" for size in leaf.type.shape}
@@ -417,7 +423,7 @@ def varied(graph: Graph, form: str) -> Blueprint:
 
 
 def _same_text(graph: Graph, other: Graph, form: str) -> bool:
-    """Is it one program at both sizes? Some operators write sizes down, as `expand` does."""
+    """True if the program's text is the same at both sizes. Some operators contain sizes, as `expand` does."""
     texts = [emit(one, form) for one in (graph, other)]
     if isinstance(texts[0], bytes):
         return texts[0] == texts[1]
@@ -425,7 +431,7 @@ def _same_text(graph: Graph, other: Graph, form: str) -> bool:
 
 
 def resized(graph: Graph, old: int, new: int, most: int | None = None) -> Graph | None:
-    """The graph with one size of its inputs replaced by another; `None` when it is not valid then, or has a value of
+    """Return the graph with one size of its inputs replaced by another; None if it is then invalid, or has a value of
     more than `most` elements."""
     limit = most_elements(graph) if most is None else most
     leaves = tuple(
@@ -449,5 +455,5 @@ def resized(graph: Graph, old: int, new: int, most: int | None = None) -> Graph 
 
 
 def most_elements(graph: Graph) -> int:
-    """How large a value may become when this graph is changed."""
+    """Return how many elements a value may have when this graph is changed."""
     return MOST_OF_LARGE if any(kind.size > MOST_ELEMENTS for kind in graph.types()) else MOST_ELEMENTS

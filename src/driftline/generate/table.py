@@ -1,4 +1,4 @@
-"""The operator table: every file of `ops/` that is named here adds its rows, `tf_forms/` their forms in TensorFlow."""
+"""The operator table: every file of `ops/` named here adds operators, and `tf_forms/` adds their TensorFlow forms."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """PyTorch's own operator tests: the `OpInfo` table, with samples for every operator and dtype.
 
-It takes seconds to import, and belongs to PyTorch's tests rather than to its interface: this is the only file that
-knows it.
+The table takes seconds to import, and belongs to PyTorch's tests rather than its interface: only this file uses it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _MOST_ELEMENTS = 1 << 14
 
 @lru_cache(1)
 def operators() -> dict[str, Any]:
-    """The usable rows of PyTorch's table by name and variant. Importing it takes seconds."""
+    """Return the usable entries of PyTorch's table by name and variant. Importing the table takes seconds."""
     with quiet():
         from torch.testing._internal.common_methods_invocations import op_db
     found: dict[str, Any] = {}
@@ -53,7 +52,7 @@ def operators() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ProposedCall:
-    """One call that the table proposes."""
+    """The arguments of one call that the table proposes."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -61,7 +60,7 @@ class ProposedCall:
 
 @lru_cache(4096)
 def samples_of(name: str, dtype: str) -> tuple[ProposedCall, ...]:
-    """The samples of the table, always with the same numbers."""
+    """Return the samples of an operator and dtype, always with the same numbers."""
     op = operators()[name]
     seed = int.from_bytes(hashlib.sha256(f"{name}/{dtype}".encode()).digest()[:4], "little")
     seed_everything(seed)
@@ -80,7 +79,7 @@ def samples_of(name: str, dtype: str) -> tuple[ProposedCall, ...]:
 
 
 def _sorting_key(sample: ProposedCall) -> str:
-    """Some samples come from sets of strings, whose order differs from process to process."""
+    """Return a text to sort samples by: some come from sets of strings, whose order differs between processes."""
 
     def described(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -105,7 +104,7 @@ def _usable(tensor: torch.Tensor) -> bool:
 
 
 def twin(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy that lies in its own memory in the same way."""
+    """Return a copy in its own memory with the same layout."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     storage = tensor.untyped_storage().clone()
     empty = torch.empty(0, dtype=tensor.dtype)
@@ -113,6 +112,7 @@ def twin(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors in nested tuples, lists and dicts."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
@@ -123,6 +123,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 def dtypes_of(op: Any) -> list[str]:
+    """Return the dtypes that an entry of the table supports."""
     supported = {dtype_name(dtype) for dtype in op.dtypes}
     return [dtype for dtype in TESTED if dtype in supported]
 
@@ -133,6 +134,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
+    """Suppress warnings inside the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,4 +1,5 @@
-"""Calls of torch functions as Python text: functions by their public paths, tensors by name, the rest as literals."""
+"""Write calls of torch functions as Python text: functions by their public paths, tensors by name, the rest as
+literals."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from driftline.programs.torch_names import Unwritable, literal, path_of
 
 @dataclass(frozen=True)
 class WrittenCall:
-    """One call that was made."""
+    """A call that was made, with its result."""
 
     function: Any
     args: Sequence[Any]
@@ -26,7 +27,8 @@ class WrittenCall:
 def calls_of(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[list[WrittenCall], Any]:
-    """The call itself when the function has a path, else the calls that it makes in turn; and the result."""
+    """Run a function. Returns the call itself if the function has a public path, else the calls that it makes; and the
+    result."""
     if path_of(function):
         result = function(*args, **kwargs)
         return [WrittenCall(function, args, kwargs, result)], result
@@ -36,7 +38,7 @@ def calls_of(
 
 
 class _Recorder(TorchFunctionMode):
-    """Notes every call of a torch function, but not those that the function makes inside."""
+    """Records every call of a torch function, but not the calls made inside it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +54,7 @@ class _Recorder(TorchFunctionMode):
 
 @dataclass
 class Writer:
-    """Writes calls one after another. Tensors that no call has made become inputs: x0, x1, in the order of use."""
+    """Writes calls one after another. Tensors that no call made become inputs x0, x1, ..., in the order of use."""
 
     lines: list[str] = field(default_factory=list)
     inputs: list[torch.Tensor] = field(default_factory=list)
@@ -61,7 +63,7 @@ class Writer:
     _made: int = 0
 
     def write(self, calls: Sequence[WrittenCall], result: Any) -> str:
-        """Adds all calls but the last as lines; gives the expression of the result."""
+        """Add all calls but the last as lines, and return the expression of the result."""
         for call in calls[:-1]:
             self.assign(self._call(call), call.result)
         if calls and calls[-1].result is result:
@@ -71,7 +73,7 @@ class Writer:
         return self.literal(result)
 
     def assign(self, expression: str, value: Any) -> str:
-        """A line that gives the value a name."""
+        """Add a line that gives the value a name, and return the name."""
         name = f"v{self._made}"
         self._made += 1
         self.lines.append(f"{name} = {expression}")
@@ -87,6 +89,7 @@ class Writer:
                 self._bind(item, f"{name}[{at}]")
 
     def knows(self, tensor: torch.Tensor) -> bool:
+        """True if the tensor already has a name."""
         return id(tensor) in self._names
 
     def _call(self, call: WrittenCall) -> str:
@@ -106,7 +109,7 @@ class Writer:
         return f"{args[0]}{path}({', '.join([*args[1:], *named])})"
 
     def literal(self, value: Any) -> str:
-        """Python text for an argument."""
+        """Return Python text for an argument."""
         try:
             return literal(value, lambda item: self._tensor(item) if isinstance(item, torch.Tensor) else None)
         except Unwritable as reason:
@@ -121,7 +124,7 @@ class Writer:
 
 
 def program_text(writer: Writer, result: str, inputs: Sequence[str]) -> str:
-    """The whole file. `inputs` are expressions for the examples."""
+    """Return the whole file. `inputs` are expressions for the example inputs."""
     names = [f"x{number}" for number in range(len(inputs))]
     lines = ["import torch", "", "", f"def model({', '.join(names)}):"]
     lines += [f"    {line}" for line in [*writer.lines, f"return {result}"]]
@@ -132,7 +135,8 @@ def program_text(writer: Writer, result: str, inputs: Sequence[str]) -> str:
 
 
 def example_text(tensor: torch.Tensor, *, numbers: bool, fill: str = "zeros") -> str:
-    """An example of an input: its layout stays when a case brings its own numbers. `numbers`: write those it has."""
+    """Return an expression for an example input with the tensor's layout. With `numbers`, it also has the tensor's
+    values."""
     shape, stride, offset = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
     end = f"dtype={tensor.dtype})"
     written = f"torch.tensor({Writer().literal(tensor.detach().tolist())}, {end}" if numbers and tensor.numel() else ""

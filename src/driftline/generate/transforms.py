@@ -1,7 +1,7 @@
-"""Transformations of JAX around a generated program: `vmap`, `grad`, `scan` and `cond` of the function that it is.
+"""Transformations of JAX applied to generated programs: `vmap`, `grad`, `scan` and `cond` of the program's function.
 
-A transformed program takes the inputs of the plain one, so it is cut, fed and named like any other. Where a
-transformation needs several samples, the second one is the first with its elements in reverse order.
+A transformed program takes the same inputs as the plain one, so it is reduced, executed and named in the same way.
+Where a transformation needs several samples, the second one is the first with its elements reversed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _SHARE = 0.25
 
 
 def drawn_transform(graph: Graph, request: GeneratorRequest) -> Graph:
-    """The graph of a JAX program, now and then under a transformation. Drawn apart, so that the graphs of a seed stay
-    what they were."""
+    """Return the graph, for JAX sometimes under a transformation. Drawn from its own seed, so that the graphs of a seed
+    do not change."""
     rng = random.Random(f"{request.seed}/{request.arm}/{request.number}/transformation")
     if request.form != "jax" or rng.random() >= _SHARE:
         return graph
@@ -34,25 +34,25 @@ def drawn_transform(graph: Graph, request: GeneratorRequest) -> Graph:
 
 
 def under(graph: Graph, name: str) -> Graph:
-    """The graph under a transformation, or as it is where it cannot be transformed so."""
+    """Return the graph under a transformation, or without any if the graph does not allow it."""
     possible = not name or (has_gradient(graph) if name == GRADIENT else bool(graph.inputs))
     return replace(graph, transform=name if possible else "")
 
 
 def has_gradient(graph: Graph) -> bool:
-    """Can a float output depend on a float input in a way that has a slope?"""
+    """True if the program is differentiable, with float inputs and outputs."""
     types = graph.types()
     smooth = all(OPERATORS[node.op].differentiable for node in graph.nodes)
     return smooth and bool(_floats(graph, graph.inputs)) and any(types[n].dtype in FLOATS for n in graph.outputs)
 
 
 def circumstance(name: str) -> str:
-    """What a bug that needs the transformation is called after: `with gradient`, `under vmap`."""
+    """Return the words in the name of a bug that needs the transformation: `with gradient`, `under vmap`."""
     return WITH_GRADIENT if name == GRADIENT else f"under {name.partition('_')[0]}"
 
 
 def call_text(graph: Graph) -> list[str]:
-    """The body of the function that applies the transformation to `plain`."""
+    """Return the body of the function that applies the transformation to `plain`."""
     names = [value_name(graph, number) for number in graph.inputs]
     given = ", ".join(names)
     samples = f"[jnp.stack([x, jnp.flip(x)]) for x in ({given},)]"

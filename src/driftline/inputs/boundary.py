@@ -17,7 +17,7 @@ _USUAL = (-1.0, 0.0, 1.0)  # where most operators have an edge, when nothing is 
 
 
 class BoundaryValues(InputStrategy):
-    """Edges and their neighbours, one ULP away, among ordinary numbers."""
+    """Draws edges and the numbers one ULP next to them, among ordinary numbers."""
 
     name = "boundary"
 
@@ -35,7 +35,7 @@ class BoundaryValues(InputStrategy):
 
 @lru_cache(1024)
 def _floats(dtype: str, rule: str, edges: tuple[float, ...]) -> Array:
-    """Each edge with its neighbours. An edge between two numbers has them for neighbours."""
+    """Return each edge, rounded to `dtype`, with its neighbouring floats, as far as `rule` allows."""
     form = float_format(dtype)
     inside = [edge for edge in edges if abs(edge) <= form.largest]
     at = np.array(inside, np.float64).astype(form.kind)
@@ -47,7 +47,7 @@ def _floats(dtype: str, rule: str, edges: tuple[float, ...]) -> Array:
 
 @lru_cache(1024)
 def _integers(dtype: str, rule: str, edges: tuple[float, ...], limits: tuple[int, int] | None) -> Array:
-    """The integers around each edge that are allowed, and the ends of the range, when there is one."""
+    """Return the allowed integers around each edge, and the ends of the range if there is one."""
     if limits is None:
         info = np.iinfo(dtype)
         low, high, wanted = int(info.min), int(info.max), set()

@@ -1,7 +1,7 @@
-"""Names of dimensions: which there are, which are sums of others, and sizes for those that are not fixed.
+"""Names of dimensions: find them, resolve those that are sums of others, and choose sizes for those that are not fixed.
 
 A name may be an expression of other names, as exporters write it (`past_sequence_length + sequence_length`); its size
-follows from theirs. A name like `total_sequence_length` is read in the same way where the model also has the parts.
+then follows from theirs. A name like `total_sequence_length` is read in the same way if the model also has its parts.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _TOTAL = re.compile(r"total|^(attention_)?mask|key_len|kv_len|past_(and|plus)_|_
 
 
 def names_of(known: Known) -> list[str]:
-    """Every name that stands for itself, in the order of the inputs."""
+    """Return every dimension name that is not an expression of other names, in the order of the inputs."""
     every = dict.fromkeys(name for dims in known.dims.values() for name in dims if name)
     return [name for name in every if expression(name, every) is None]
 
 
 def expression(name: str, every: Mapping[str, object]) -> ast.expr | None:
-    """The sum or product of other names that a name spells, if it does."""
+    """Parse a name that is an arithmetic expression of the names in `every`. Returns None for any other name."""
     if len(name) > _LONGEST:
         return None
     try:
@@ -52,6 +52,7 @@ def expression(name: str, every: Mapping[str, object]) -> ast.expr | None:
 
 
 def evaluated(tree: ast.expr, sizes: Mapping[str, int]) -> int:
+    """Return the value of an expression from `expression`."""
     if isinstance(tree, ast.Name):
         return sizes[tree.id]
     if isinstance(tree, ast.Constant):
@@ -66,7 +67,7 @@ def evaluated(tree: ast.expr, sizes: Mapping[str, int]) -> int:
 
 
 def size_of(text: str, sizes: Mapping[str, int]) -> int | None:
-    """The size that a name, a number or an expression of names stands for."""
+    """Return the size that a name, a number or an expression of names stands for, or None if it is unknown."""
     if text in sizes:
         return sizes[text]
     if text.lstrip("-").isdigit():
@@ -76,11 +77,12 @@ def size_of(text: str, sizes: Mapping[str, int]) -> int | None:
 
 
 def past_name(names: Sequence[str]) -> str:
+    """Return the dimension name of past positions (a key-value cache), or an empty string."""
     return next((name for name in names if "past" in name.lower() and not _TOTAL.search(name.lower())), "")
 
 
 def total_of(name: str, names: Sequence[str]) -> tuple[str, str] | None:
-    """(past, new) where a name says that it counts both."""
+    """Return (past, new) if `name` is a total of past and new positions, else None."""
     past = past_name(names)
     parts = [n for n in names if n not in (past, name) and not _TOTAL.search(n.lower())]
     new = next((n for n in parts if re.search("seq|len|token", n.lower())), "")
@@ -89,7 +91,7 @@ def total_of(name: str, names: Sequence[str]) -> tuple[str, str] | None:
 
 
 def default_size(name: str, specs: Sequence[TensorSpec], known: Known) -> int:
-    """A size that makes sense: by the dimension's name, else by where it stands; at most what the graph allows."""
+    """Choose a size for a dimension, by its name or else its position, at most the limit of the graph."""
     size = next((size for pattern, size in _BY_NAME if re.search(pattern, name.lower())), 0)
     if not size:
         places = [(s, axis) for s in specs for axis, dim in enumerate(known.dims.get(s.name, ())) if dim == name]
@@ -98,7 +100,7 @@ def default_size(name: str, specs: Sequence[TensorSpec], known: Known) -> int:
 
 
 def place_size(spec: TensorSpec, axis: int) -> int:
-    """For a dimension without a telling name: the first is a batch, those of an image are large."""
+    """Choose a size for a dimension by its position: small for a batch, large for the height and width of an image."""
     rank = len(spec.shape)
     if axis == 0 and rank > 1:
         return 2

@@ -1,6 +1,6 @@
 """What a planned tensor may hold: `InputPlan.values` as ranges of integers and conditions on floats.
 
-Every strategy draws freely and then stays inside through these functions, so that the rules stand in one place.
+Every strategy draws freely and then applies these functions, so that the rules are implemented in one place.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ def shape_of(plan: InputPlan) -> tuple[int, ...]:
 
 
 def fixed(plan: InputPlan) -> Array | None:
-    """The example itself, where nothing else is known to be valid: whatever is `exact`, and floats "like" an example,
-    such as a matrix that must be positive definite."""
+    """Return the example if the input must equal it: its rule is `exact`, or it is a float input "like" an example,
+    such as a matrix that must be positive definite. Otherwise None."""
     if plan.example is None or not (plan.values == "exact" or (plan.values == "like" and _inexact(plan.spec.dtype))):
         return None
     return plan.example.astype(numpy_dtype(plan.spec.dtype))
 
 
 def keeps_its_form(plan: InputPlan) -> bool:
-    """No single number of it may be exchanged for another."""
+    """True if no element of the input may be replaced on its own."""
     return fixed(plan) is not None or plan.values.startswith("distinct:") or is_structured(plan)
 
 
 def part_of(dtype: str) -> str:
-    """The dtype of the real and the imaginary part."""
+    """Return the dtype of the real and imaginary parts of a complex dtype; other dtypes are returned unchanged."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 def integer_range(plan: InputPlan) -> tuple[int, int] | None:
-    """The integers that are allowed, both ends included. None: all that the dtype has, but perhaps zero."""
+    """Return the smallest and the largest allowed integer. None means all integers of the dtype, except zero if the
+    rule is `nonzero`."""
     rule, _, bound = plan.values.partition(":")
     low, high = _limits(plan.spec.dtype)
     if rule == "range":
@@ -65,7 +66,7 @@ def integer_range(plan: InputPlan) -> tuple[int, int] | None:
 
 
 def folded(values: Array, rule: str) -> Array:
-    """Finite float64 numbers moved inside the rule by the shortest way that keeps their variety."""
+    """Move finite float64 numbers into the range of the rule while keeping them varied."""
     if rule == "positive":
         return np.abs(values)
     if rule == "unit":
@@ -75,14 +76,15 @@ def folded(values: Array, rule: str) -> Array:
 
 
 def repaired(array: Array, rule: str) -> Array:
-    """What rounding to the dtype has pushed out of the rule is set to one, which every rule allows."""
+    """Replace numbers that no longer satisfy the rule after rounding with one, which every rule allows."""
     if rule in ("any", "like", "exact") or not array.size:
         return array
     return np.where(allowed(array, rule), array, array.dtype.type(1))
 
 
 def allowed(array: Array, rule: str) -> Array:
-    """Which numbers keep the rule. Infinity is positive; NaN is neither positive nor in the unit interval."""
+    """Return a mask of the numbers that satisfy the rule. Infinity is positive; NaN is neither positive nor in the unit
+    interval."""
     with np.errstate(invalid="ignore"):  # the small floats warn when NaN is compared
         if rule == "positive":
             return array > 0
@@ -94,7 +96,8 @@ def allowed(array: Array, rule: str) -> Array:
 
 
 def mixed(array: Array, special: Array, rng: np.random.Generator) -> Array:
-    """The array with some of these numbers in it: in one place, in half of them, or in a whole row."""
+    """Replace some elements of the array, in place where possible, with numbers from `special`: one element, half of
+    them, or a whole row."""
     if not special.size:
         return array
     flat = array.reshape(-1)

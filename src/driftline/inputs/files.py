@@ -1,7 +1,7 @@
-"""A user's own data: `.npz` files (never with pickled objects) and the safetensors files Driftline writes.
+"""Read input data: `.npz` files (never with pickled objects) and the safetensors files that Driftline writes.
 
-They come from anywhere, and a small file may claim to hold terabytes: what it says of its size is looked at first, and
-every kind of damage is one sentence.
+Files are untrusted, and a small file may claim to hold terabytes. Declared sizes are therefore checked before anything
+is allocated, and every kind of damage is reported in one sentence.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _SINGLE_ARRAY = b"\x93NUMPY"
 
 
 def read_inputs(path: Path, specs: Sequence[TensorSpec], room: int = ROOM) -> Inputs:
-    """The file's arrays, checked against what the program takes. More than `room` bytes are refused."""
+    """Read the file's arrays and check them against `specs`. Raises an error if they take more than `room` bytes."""
     arrays = read_arrays(path, specs, room)
     check_inputs(arrays, specs, str(path))
     return Inputs({spec.name: arrays[spec.name] for spec in specs}, f"file {path.name}")
 
 
 def read_arrays(path: Path, specs: Sequence[TensorSpec], room: int = ROOM) -> Arrays:
-    """The file's arrays as they are; `specs` are for the advice where a file is not what it should be."""
+    """Read the file's arrays without checking them. `specs` are used only for the advice in error messages."""
     try:
         if path.suffix == ".safetensors":
             return load_tensors(path, most=room)
@@ -69,7 +69,7 @@ def _read_archive(file: IO[bytes], path: Path, room: int) -> Arrays:
 
 
 def _read_array(data: bytes, where: str) -> Array:
-    """An array as `numpy.save` writes it. `numpy.load` would allocate whatever the header says."""
+    """Read an array as `numpy.save` writes it. `numpy.load` would allocate whatever size the header declares."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -89,7 +89,7 @@ def _read_array(data: bytes, where: str) -> Array:
 
 
 def check_inputs(arrays: Arrays, specs: Sequence[TensorSpec], where: str) -> None:
-    """Names, dtypes and ranks must be those of the program; sizes are the program's own business."""
+    """Raise an error if names, dtypes or shapes of the arrays do not match the specs of the program."""
     expected = {spec.name: spec for spec in specs}
     for name, array in arrays.items():
         if name not in expected:

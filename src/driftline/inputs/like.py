@@ -1,4 +1,4 @@
-"""Reading an example: what kind of integers does it hold? Fresh inputs are of the same kind."""
+"""Find out which kind of integers an example holds, so that fresh inputs can be of the same kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from driftline.core.tensors import Array
 
 
 def rule_of(example: Array) -> str:
-    """A rule, as in `InputPlan.values`, that the example keeps. Floats are free."""
+    """Return a rule, as in `InputPlan.values`, that the example satisfies. Floats are always "any"."""
     if example.dtype.kind not in "iub":
         return "any"
     if not example.size:

@@ -1,7 +1,7 @@
-"""Input samples for a check: the program's own example, random values, or special values among them.
+"""Make input samples for a check: the program's own example, random values, or special values among them.
 
-Each input is first planned (`planned`): its shape, and a rule for what it may hold, from what inspection found in the
-program, else from the example. An index stays an index and a mask a mask, whatever is drawn.
+Each input is planned first (`planned`): its shape, and a rule for its values, from the inspection of the program or
+else from the example. So an index stays a valid index and a mask stays a mask.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNKNOWN = "range:0:7"  # integers of which nothing is known
 
 @dataclass(frozen=True)
 class InputMaker:
-    """Makes the samples of one program."""
+    """Makes the input samples of one program."""
 
     specs: tuple[TensorSpec, ...]
     example: Arrays
@@ -40,21 +40,24 @@ class InputMaker:
     room: int = ROOM  # bytes that one sample may take
 
     def chosen(self, number: int) -> Chosen:
+        """Return the shapes of sample `number`."""
         return choose(self.specs, self.example, self.known, self.sizes.turn(number))
 
     def plans(self, number: int) -> tuple[InputPlan, ...]:
+        """Plan the inputs of sample `number`. Raises an error if they take more than `room` bytes."""
         chosen = self.chosen(number)
         require_room([replace(spec, shape=chosen.shapes[spec.name]) for spec in self.specs], self.room)
         return planned(self.specs, self.example, self.known, chosen)
 
     def random(self, seed: int, number: int) -> Inputs:
+        """Return a sample of random values."""
         plans, chosen = self.plans(number), self.chosen(number)
         rng = np.random.default_rng(seed)
         arrays = {plan.spec.name: ordinary_array(plan, rng) for plan in plans}
         return Inputs(self.settled(arrays), f"random seed={seed}{_sized(chosen)}")
 
     def settled(self, arrays: Arrays) -> Arrays:
-        """Inputs that share their memory hold the same numbers there."""
+        """Return the arrays with inputs that alias the same memory made consistent."""
         layout = InputLayout.from_json(self.known.layout)
         return layout.settled(arrays) if layout else arrays
 
@@ -63,7 +66,7 @@ class InputMaker:
 
 
 def planned(specs: Sequence[TensorSpec], example: Arrays, known: Known, chosen: Chosen) -> tuple[InputPlan, ...]:
-    """What each input is to be, its shape fixed and the dimensions in its rule replaced by numbers."""
+    """Plan each input: fix its shape, and replace the dimension names in its rule by numbers."""
     past = chosen.sizes.get(past_name(tuple(chosen.sizes)), 0) or _cached(chosen)
     plans = []
     for spec in specs:
@@ -78,7 +81,7 @@ def planned(specs: Sequence[TensorSpec], example: Arrays, known: Known, chosen: 
 
 
 def _cached(chosen: Chosen) -> int:
-    """How many positions a cache of keys holds already: [batch, heads, positions, width]."""
+    """Return how many positions a key-value cache of shape [batch, heads, positions, width] already holds, or 0."""
     return next((s[2] for n, s in chosen.shapes.items() if n.lower().startswith("past") and len(s) == 4), 0)
 
 
@@ -113,12 +116,12 @@ def _is_free(dtype: str) -> bool:
 
 
 def random_inputs(specs: Sequence[TensorSpec], example: Mapping[str, Array], seed: int) -> Inputs:
-    """Normal floats, and integers of the kind that the example has."""
+    """Return normally distributed floats, and integers of the same kind as in the example."""
     return InputMaker(tuple(specs), dict(example)).random(seed, 0)
 
 
 def ordinary_array(plan: InputPlan, rng: np.random.Generator) -> Array:
-    """A tensor that keeps its plan: normal floats, integers spread over their range."""
+    """Draw a tensor that follows its plan: normally distributed floats, integers spread over their range."""
     dtype, shape = plan.spec.dtype, plan.spec.shape
     if plan.example is not None and plan.values == "exact":
         return plan.example.copy()
@@ -138,7 +141,7 @@ def ordinary_array(plan: InputPlan, rng: np.random.Generator) -> Array:
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    """Drawn in float64, piece by piece: a large tensor is never held twice."""
+    """Draw normal numbers piece by piece, so that a large tensor does not also exist in float64."""
     values = np.empty(shape, numpy_dtype(dtype))
     flat = values.reshape(-1)
     for start in range(0, flat.size, _PIECE):

@@ -1,7 +1,7 @@
-"""The strategy `random`: ordinary numbers, from distributions that disagree about what is ordinary.
+"""The strategy `random`: ordinary numbers from several distributions.
 
-Normal numbers alone meet no ties, no cancellation and no exact results; each tensor therefore takes one of several
-distributions. The other strategies use the same numbers as the background of theirs.
+Normally distributed numbers alone meet no ties, no cancellation and no exact results, so each tensor takes one of
+several distributions. The other strategies use the same numbers as their background.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Distribution = Callable[[np.random.Generator, Shape, str], Array]
 
 
 class RandomValues(InputStrategy):
-    """Ordinary numbers."""
+    """Fills every input with ordinary numbers."""
 
     name = "random"
 
@@ -33,7 +33,7 @@ class RandomValues(InputStrategy):
 
 
 def ordinary(plan: InputPlan, rng: np.random.Generator) -> Array:
-    """A tensor that keeps its plan."""
+    """Draw a tensor of ordinary numbers that follows its plan."""
     dtype = plan.spec.dtype
     if (example := fixed(plan)) is not None:
         return example
@@ -52,20 +52,21 @@ def ordinary(plan: InputPlan, rng: np.random.Generator) -> Array:
 
 
 def complex_of(real: Array, imaginary: Array, dtype: str) -> Array:
-    """Set by parts, not by arithmetic: infinity times 1j is NaN."""
+    """Return the complex array with these parts. They are set directly, since in arithmetic infinity times 1j is
+    NaN."""
     made = np.empty(real.shape, dtype)
     made.real, made.imag = real, imaginary
     return made
 
 
 def distinct(rng: np.random.Generator, shape: Shape, count: int) -> Array:
-    """Permutations along the last axis, cut to its length."""
+    """Return permutations of `range(count)` along the last axis, cut to its length."""
     rows = np.resize(np.arange(max(count, shape[-1])) % max(count, 1), (*shape[:-1], max(count, shape[-1])))
     return rng.permuted(rows, axis=-1)[..., : shape[-1]]
 
 
 class FloatFormat(NamedTuple):
-    """What is worth knowing of a float dtype; looking it up each time is slow."""
+    """Properties of a float dtype, cached because looking them up each time is slow."""
 
     kind: np.dtype[Any]
     bits: Any  # the integer type of the same width
@@ -91,7 +92,7 @@ def _floats(rng: np.random.Generator, shape: Shape, dtype: str, rule: str) -> Ar
 
 def _rounded(values: Array, dtype: str) -> Array:
     form = float_format(dtype)
-    if form.high < 10:  # only the smallest formats are left by what is drawn here
+    if form.high < 10:  # only the smallest formats can overflow here
         values = np.clip(values, -form.largest, form.largest)
     return np.asarray(values).astype(form.kind)
 
@@ -109,14 +110,14 @@ def _small_positive(rng: np.random.Generator, shape: Shape, dtype: str) -> Array
 
 
 def _wide(rng: np.random.Generator, shape: Shape, dtype: str) -> Array:
-    """Magnitudes of all sizes whose product still fits."""
+    """Draw magnitudes over a wide range, such that products of two numbers do not overflow or vanish."""
     form = float_format(dtype)
     signs = rng.integers(0, 2, shape) * 2.0 - 1
     return signs * np.exp2(rng.uniform(form.low / 2, form.high / 2, shape))
 
 
 def _whole(rng: np.random.Generator, shape: Shape, dtype: str) -> Array:
-    """Many ties, and results without rounding."""
+    """Draw small whole numbers, which give many ties and results without rounding."""
     return rng.integers(-4, 5, shape).astype(np.float64)
 
 
@@ -129,12 +130,12 @@ def _sparse(rng: np.random.Generator, shape: Shape, dtype: str) -> Array:
 
 
 def _offset(rng: np.random.Generator, shape: Shape, dtype: str) -> Array:
-    """Sums and variances of these cancel."""
+    """Draw numbers around 1000, so that differences and variances cancel."""
     return 1e3 + rng.standard_normal(shape)
 
 
 def _nearly_equal(rng: np.random.Generator, shape: Shape, dtype: str, rule: str = "any") -> Array:
-    """One number, give or take a few ULPs."""
+    """Draw numbers within a few ULPs of one random number."""
     form = float_format(dtype)
     base = np.asarray(folded(np.asarray(rng.uniform(0.25, 3.5) * (1 - 2 * rng.integers(0, 2))), rule)).astype(form.kind)
     return (base.view(form.bits) + rng.integers(-3, 4, shape, dtype=form.bits)).astype(form.bits).view(form.kind)
@@ -146,7 +147,7 @@ _DISTRIBUTIONS: tuple[Distribution, ...] = (
 
 
 def _within(rng: np.random.Generator, shape: Shape, dtype: str, low: int, high: int) -> Array:
-    """Integers of a range: spread over it, or all the same."""
+    """Draw integers from a range: spread over it, or all the same."""
     kind: Any = np.dtype(dtype).type
     if rng.random() < 0.1:
         return np.full(shape, rng.integers(low, high, dtype=kind, endpoint=True), dtype)
@@ -157,7 +158,7 @@ _SPANS = (1, 5, 5, 5, 100, 0)  # 0: all that the dtype has
 
 
 def _wild(rng: np.random.Generator, shape: Shape, dtype: str) -> Array:
-    """Integers without a rule: small, middling, or of every size."""
+    """Draw integers without a rule: from a small, a medium or the full range of the dtype."""
     limits = np.iinfo(dtype)
     span = _SPANS[int(rng.random() * len(_SPANS))]
     low, high = (limits.min, limits.max) if not span else (max(limits.min, -span), min(limits.max, span))

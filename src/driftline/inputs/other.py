@@ -1,6 +1,7 @@
-"""Other inputs that a program takes if it takes the given ones: the same numbers, reversed or made smaller.
+"""Derive other inputs that a program probably accepts from given ones: the same numbers, reversed or made smaller.
 
-A domain that is not known is kept: positive numbers, rows that sum to one, a positive definite matrix, sorted limits.
+This keeps domains that are not known: positive numbers, rows that sum to one, a positive definite matrix, sorted
+limits.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ SMALLER = 0.875  # exact in every float type, and it keeps signs, zeros, infinit
 def other_inputs(
     specs: Sequence[TensorSpec], arrays: Arrays, seed: int, parameters: Collection[str] = ()
 ) -> Arrays | None:
-    """Floats reversed along all axes; integers, which may be indices or lengths, stay unless there is nothing else. So
-    do inputs that are known to be parameters, and not data. `None` where nothing can be changed."""
+    """Return the arrays with floats reversed along all axes. Inputs named in `parameters` stay the same, and so do
+    integers, which may be indices or lengths, unless no float can be changed. Returns None if nothing can be
+    changed."""
     data = {name: array for name, array in arrays.items() if name not in parameters}
     made = {**arrays, **{name: _turned(array) for name, array in data.items() if _is_number(array)}}
     if _differ(made, arrays):
@@ -47,7 +49,7 @@ def _turned(array: Array) -> Array:
 
 
 def ascends(array: Array) -> bool:
-    """Numbers in order along the last axis may be limits or offsets, which are useless in another order."""
+    """True if the numbers are sorted (in either direction) along the last axis: they may be limits or offsets."""
     if not array.ndim or array.shape[-1] < 2 or array.dtype.kind == "c":
         return False
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""What is known of an input before it has numbers."""
+"""The plan of an input, before its numbers are drawn."""
 
 from __future__ import annotations
 

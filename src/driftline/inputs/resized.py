@@ -1,4 +1,4 @@
-"""Inputs of another size that a program may take too: one more row along the first dimension."""
+"""Make inputs of another size that a program may also accept: one more row along the first dimension."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from driftline.inputs.other import SMALLER, ascends
 
 
 def one_more_row(arrays: Arrays) -> Iterator[tuple[Arrays, str]]:
-    """Yield inputs with one more row, and words for the change: first with a row more in every input whose first
-    dimension has the size of the batch, then in the first input alone. The batch is the first dimension of the first
-    input that has dimensions. Whether a program takes them is for the program to say."""
+    """Yield inputs with one more row, and a description of the change: first with a row more in every input whose first
+    dimension has the batch size, then in the first input alone. The batch size is the first dimension of the first
+    input that has dimensions. The program may still reject the inputs."""
     sized = [name for name, array in arrays.items() if array.ndim]
     if not sized or not (size := arrays[sized[0]].shape[0]):
         return
@@ -29,8 +29,8 @@ def _with_row(arrays: Arrays, names: list[str]) -> Arrays:
 
 
 def _grown(array: Array) -> Array:
-    """The array with its last row once more: a valid index stays one. Floats are a little smaller, so that the new row
-    is no tie of the old one, unless they are in order."""
+    """Return the array with its last row repeated, which keeps indices valid. Unsorted floats are scaled down a little,
+    so that the new row does not equal the old one."""
     row = array[-1:]
     if is_float(array.dtype.name) and not (array.ndim == 1 and ascends(array)):
         with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
-"""How much memory inputs and results may take in the parent process, by the --memory of a check.
+"""How much memory inputs and results may take in the parent process, derived from the --memory of a check.
 
 The parent makes inputs and judges results itself. A file of a hundred bytes can declare terabytes of either, so sizes
-are looked at before anything is allocated.
+are checked before anything is allocated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def room_for_results(memory_limit: int) -> int:
 
 
 def require_room_for_value(spec: TensorSpec, name: str, memory_limit: int) -> None:
-    """Refuse a program that computes a value larger than a worker may hold: the reference computes in float64."""
+    """Raise TooLarge if a value of the program needs more memory than a worker has: the reference computes it in
+    float64."""
     needed = bytes_of([replace(spec, dtype="float64")])
     if needed >= memory_limit:
         shape = ", ".join(str(size) for size in spec.shape)
@@ -38,7 +39,7 @@ def require_room_for_value(spec: TensorSpec, name: str, memory_limit: int) -> No
 
 
 def require_room(specs: Sequence[TensorSpec], room: int) -> None:
-    """Refuse inputs that cannot exist, or that take more than `room` bytes."""
+    """Raise an error for inputs with impossible shapes, or that take more than `room` bytes."""
     for spec in specs:
         if len(spec.shape) > MOST_AXES or any(size < 0 for size in spec.shape):
             raise DriftlineError(

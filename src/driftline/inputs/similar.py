@@ -1,6 +1,7 @@
-"""Fresh inputs that resemble an example: its scale, signs, range and zeros, its own integers.
+"""Draw fresh inputs that resemble an example: its scale, signs, range, zeros and integers.
 
-A drift that depends on the size or the sign of the numbers shows on such inputs, and not on normal ones.
+Some drifts depend on the size or the sign of the numbers; they show on such inputs and not on normally distributed
+ones.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from driftline.core.tensors import Array, Arrays, TensorSpec, is_float
 from driftline.inputs.make import random_inputs
 from driftline.inputs.other import ascends
 
-JITTER = 0.125  # by how much, of itself, a number that is drawn from the example may differ from it
+JITTER = 0.125  # largest relative change of a number drawn from the example
 FEW = 8  # numbers that are too few to draw from: each is changed by itself
 
 
 def similar_inputs(specs: Sequence[TensorSpec], example: Arrays, seed: int) -> Inputs:
-    """Floats drawn from those of the example and moved a little; integers as `random_inputs` has them, but in the
-    distribution of the example where they are plain numbers. Without an example: normal numbers."""
+    """Return floats drawn from those of the example with small random changes. Integers come from `random_inputs`,
+    or from the values of the example if those are plain numbers. Without an example, returns normally distributed
+    numbers."""
     drawn = random_inputs(specs, example, seed)
     rng = np.random.default_rng((seed, 1))
     arrays = {name: _similar(array, example.get(name), rng) for name, array in drawn.arrays.items()}
@@ -46,12 +48,12 @@ def _similar(drawn: Array, example: Array | None, rng: np.random.Generator) -> A
 
 
 def _is_plain(example: Array) -> bool:
-    """Neither zeros and ones nor in order: masks, positions and offsets have rules of their own."""
+    """True if the integers are neither all zeros and ones nor sorted, as masks, positions and offsets would be."""
     return bool(example.ndim and not ascends(example) and ((example != 0) & (example != 1)).any())
 
 
 def _sorted_like(values: Array, example: Array) -> Array:
-    """Numbers in order stay so: they may be limits."""
+    """Sort the values if the example is sorted: its numbers may be limits."""
     if not ascends(example):
         return values
     ordered = np.sort(values, axis=-1)

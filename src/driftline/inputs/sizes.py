@@ -1,4 +1,4 @@
-"""How large the inputs are: what the user asks for with `--dim` and `--shape`, and sensible sizes for the rest."""
+"""The sizes of inputs: those that the user sets with `--dim` and `--shape`, and sensible defaults for the rest."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from driftline.programs.known import Known
 
 @dataclass(frozen=True)
 class Sizes:
-    """What was asked for: one or several sizes of a dimension, one or several shapes of an input."""
+    """The sizes that the user asked for: one or several for a dimension, one or several shapes for an input."""
 
     dims: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
 
     @staticmethod
     def parse(dims: Sequence[str], shapes: Sequence[str]) -> Sizes:
-        """From the text of the options: `batch=2,seq=16/33` and `input_ids=2x16`."""
+        """Parse the text of the options: `batch=2,seq=16/33` and `input_ids=2x16`."""
         sizes = _pairs(dims, "--dim batch=2,seq=128")
         whole = _pairs(shapes, "--shape input_ids=2x128")
         return Sizes(
@@ -32,7 +32,8 @@ class Sizes:
 
     @staticmethod
     def of(dims: Mapping[str, int | Sequence[int]], shapes: Mapping[str, Sequence[Any]]) -> Sizes:
-        """From Python values: `{"batch": 2, "seq": [16, 33]}` and `{"input_ids": (2, 16)}`, or a list of shapes."""
+        """Make sizes from Python values: `{"batch": 2, "seq": [16, 33]}` and `{"input_ids": (2, 16)}`, or a list of
+        shapes."""
 
         def sizes(value: Any) -> str:
             return "/".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
@@ -53,11 +54,11 @@ class Sizes:
 
     @property
     def count(self) -> int:
-        """How many different sizes the program is to be run at."""
+        """How many different size combinations the program is run at."""
         return max((len(several) for several in (*self.dims.values(), *self.shapes.values())), default=1)
 
     def turn(self, number: int) -> Sizes:
-        """The sizes of one sample: each list goes on to its next entry, and starts again at its end."""
+        """Return the sizes of sample `number`. Each list is cycled through independently."""
         return Sizes(
             {name: (several[number % len(several)],) for name, several in self.dims.items()},
             {name: (several[number % len(several)],) for name, several in self.shapes.items()},
@@ -69,7 +70,7 @@ NOT_GIVEN = Sizes()
 
 @dataclass(frozen=True)
 class Chosen:
-    """The shapes of one sample, and the sizes of named dimensions behind them."""
+    """The input shapes of one sample, and the sizes of the named dimensions that they follow from."""
 
     shapes: Mapping[str, Shape]
     sizes: Mapping[str, int]
@@ -80,7 +81,7 @@ class Chosen:
 
 
 def choose(specs: Sequence[TensorSpec], example: Arrays, known: Known, sizes: Sizes) -> Chosen:
-    """Shapes for all inputs. What contradicts the program, or names nothing of it, is an error that says so."""
+    """Choose the shapes of all inputs. Raises an error for sizes that contradict the program or name nothing in it."""
     names = names_of(known)
     _require_known(sizes, specs, known, names)
     settled = {name: several[0] for name, several in sizes.dims.items()}
@@ -133,7 +134,7 @@ def _shape_of(spec: TensorSpec, example: Arrays, known: Known, sizes: Sizes, set
 
 
 def _take(spec: TensorSpec, asked: Shape, known: Known, names: Sequence[str], settled: dict[str, int]) -> None:
-    """Read sizes of dimensions out of a shape that was asked for."""
+    """Record in `settled` the sizes of named dimensions that a requested shape implies."""
     if len(asked) != len(spec.shape):
         raise DriftlineError(
             f"--shape {spec.name}={_text(asked)} has {len(asked)} dimensions, but the program takes {spec}."

@@ -1,7 +1,8 @@
-"""The strategy `symbolic`: inputs on which a small torch program becomes NaN, infinite or overflows, found by solving.
+"""The strategy `symbolic`: inputs, found by solving, on which a small torch program overflows or returns NaN or
+infinity.
 
-Runs in a worker, where torch is. A program that is too large, that cannot be traced, or for which the quick steps find
-nothing, gets the numbers of `boundary` instead.
+Runs in a worker that has torch. Programs that are too large or cannot be traced, or for which the quick steps find
+nothing, get the numbers of `boundary` instead.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ELEMENTS = 4096  # of all inputs
 
 
 class SolvedValues(BoundaryValues):
-    """One witness of several, by the seed."""
+    """Chooses one of several solutions by the seed."""
 
     name = "symbolic"
 
@@ -46,7 +47,7 @@ class SolvedValues(BoundaryValues):
 
 
 def _is_small(plans: Sequence[InputPlan], program: Program) -> bool:
-    """And of torch, with float inputs that may hold any number."""
+    """True for small torch programs whose float inputs may hold any number."""
     free = [plan for plan in plans if is_float(plan.spec.dtype) and plan.values == "any"]
     size = sum(int(np.prod(plan.spec.shape, dtype=np.int64)) for plan in plans)
     return (
@@ -80,5 +81,5 @@ def _finite(array: Array) -> Array:
 
 
 def _as_planned(drawn: Array, found: Array) -> Array:
-    """What is solved for are floats; anything else stays as it was drawn."""
+    """Return the solved values for float inputs, and the drawn values for all others."""
     return found.astype(drawn.dtype) if is_float(drawn.dtype.name) else drawn

@@ -1,8 +1,8 @@
 """The strategies `specials`, `nan` and `infinities`: numbers at which compilers go wrong, among ordinary ones.
 
-A NaN everywhere hides every other mistake. A tensor of floats therefore has, about equally often, only finite
-specials, a single NaN, or infinities without NaN; and now and then everything at once. `nan` and `infinities` are two
-of these by themselves, for programs that are to see both.
+A NaN everywhere hides every other mistake. A tensor of floats therefore has, about equally often, only finite specials,
+a single NaN, or infinities without NaN; and occasionally all of them. `nan` and `infinities` always use one of these
+modes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from driftline.inputs.strategies import InputStrategy
 
 
 class SpecialValues(InputStrategy):
-    """Special numbers in one place, in half of them or in a whole row."""
+    """Places special numbers in one element, in half of them or in a whole row."""
 
     name = "specials"
     modes: ClassVar[tuple[str, ...]] = ("finite",) * 3 + ("nan",) * 3 + ("infinite",) * 3 + ("all",)
@@ -53,14 +53,14 @@ class SpecialValues(InputStrategy):
 
 
 class OneNan(SpecialValues):
-    """A single NaN in each tensor of floats, with finite specials around it."""
+    """Places a single NaN in each tensor of floats, with finite specials around it."""
 
     name = "nan"
     modes = ("nan",)
 
 
 class Infinities(SpecialValues):
-    """Infinities without NaN."""
+    """Places infinities, but no NaN."""
 
     name = "infinities"
     modes = ("infinite",)
@@ -68,7 +68,7 @@ class Infinities(SpecialValues):
 
 @lru_cache(1024)
 def _of_mode(dtype: str, rule: str, mode: str) -> Array:
-    """The specials of a mode; that of one NaN has finite ones around it."""
+    """Return the specials of a mode: all of them, the infinities, or (`finite` and `nan`) the finite ones."""
     every = _float_specials(dtype)
     every = every[allowed(every, rule)]
     wide = every.astype(np.float64)
@@ -81,7 +81,7 @@ def _of_mode(dtype: str, rule: str, mode: str) -> Array:
 
 @lru_cache(64)
 def _float_specials(dtype: str) -> Array:
-    """The common list, and the neighbours of one and of the ends of the normal range."""
+    """Return the common special values, plus the neighbours of one and of the smallest normal number."""
     common, kind = special_values(dtype), numpy_dtype(dtype)
     one, zero, two = kind.type(1), kind.type(0), kind.type(2)
     normal = common[common.astype(np.float64) > 0]
@@ -93,7 +93,7 @@ def _float_specials(dtype: str) -> Array:
 
 @lru_cache(1024)
 def _integers(dtype: str, rule: str, limits: tuple[int, int] | None) -> Array:
-    """The ends of a range; where there is none, the ends of the dtype and of the smaller ones."""
+    """Return the ends of the range. Without a range, return the ends of the dtype and of smaller integer types."""
     if limits is not None:
         low, high = limits
         wanted = {low, high, min(low + 1, high), max(high - 1, low)} if rule != "like" else {low, high}

@@ -1,8 +1,8 @@
-"""The specials of a check: numbers at which compilers go wrong, everywhere or in single places.
+"""The special values of a check: numbers at which compilers go wrong, everywhere or in a few elements.
 
-In a small program special numbers may stand everywhere: each output depends on few of them. In a model every output
-depends on every input, so one NaN too many turns all of it into NaN and nothing can be compared. There, they go into
-single places of one input, and if that is still too much, milder ones are taken. `campaign/check/specials.py` chooses.
+In a small program special numbers may be everywhere, since each output depends on few of them. In a model every output
+depends on every input, so a few NaNs turn all of it into NaN and nothing can be compared. There, they go into a few
+elements of one input, or milder ones are used. `campaign/check/specials.py` chooses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from driftline.inputs.plan import InputPlan
 
 
 class Strength(StrEnum):
-    """Where specials stand, from the strongest to the mildest."""
+    """How many special values there are and which, from the strongest to the mildest."""
 
     WILD = "everywhere, integers of any size"
     EVERYWHERE = "everywhere"
@@ -31,7 +31,7 @@ SINGLE_PLACES = 3
 
 
 def special_inputs(maker: InputMaker, seed: int, strength: Strength, number: int = 0) -> Inputs:
-    """Ordinary values with special ones among them."""
+    """Return ordinary values with special values placed among them, as `strength` says."""
     rng = np.random.default_rng(seed)
     plans = maker.plans(number)
     arrays = {plan.spec.name: ordinary_array(plan, rng) for plan in plans}
@@ -47,7 +47,8 @@ def special_inputs(maker: InputMaker, seed: int, strength: Strength, number: int
 
 
 def _chosen(plans: tuple[InputPlan, ...], seed: int) -> InputPlan | None:
-    """The one input that gets specials: floats in turn; integers only where there is nothing else."""
+    """Return the one input that gets specials: a float input, chosen by the seed; an integer input if there is no
+    float."""
     able = [plan for plan in plans if not keeps_its_form(plan) and np.prod(plan.spec.shape, dtype=np.int64)]
     floats = [plan for plan in able if is_float(plan.spec.dtype)]
     able = floats or [plan for plan in able if plan.spec.dtype[0] in "iu"]
@@ -69,12 +70,13 @@ def _of_plan(plan: InputPlan, strength: Strength) -> Array:
 
 
 def _may_be_wild(plan: InputPlan) -> bool:
-    """Nothing is known of these integers but, perhaps, the range of an example: they may be plain numbers."""
+    """True if at most the range of an example is known of these integers, so that they may be plain numbers."""
     return plan.values == UNKNOWN or plan.values.startswith("range:")
 
 
 def _with_specials(array: Array, special: Array, rng: np.random.Generator) -> Array:
-    """Special values in half of the places, each in its turn: the first ones are in every tensor that has room."""
+    """Place special values in half of the elements, in their order, so that every tensor with room has the first
+    ones."""
     flat = array.ravel()
     places = rng.permutation(flat.size)[: (flat.size + 1) // 2]
     flat[places] = np.resize(special, places.size)
@@ -82,7 +84,7 @@ def _with_specials(array: Array, special: Array, rng: np.random.Generator) -> Ar
 
 
 def _in_single_places(array: Array, special: Array, rng: np.random.Generator, seed: int) -> Array:
-    """One special value in a few places of one row of the last index of the batch: the others stay as they are."""
+    """Place one special value in a few elements of a random row, not in the first batch entry if there are several."""
     flat = array.copy().reshape(-1)
     width = array.shape[-1] if array.ndim else 1
     row = int(rng.integers(0, flat.size // width))
@@ -95,7 +97,8 @@ def _in_single_places(array: Array, special: Array, rng: np.random.Generator, se
 
 
 def mild_values(dtype: str) -> Array:
-    """Zeros of both signs, subnormals, the smallest normal, and numbers that are large but not near the end."""
+    """Return zeros of both signs, subnormals, the smallest normal number, and numbers that are large but far from
+    overflow."""
     import ml_dtypes
 
     info = ml_dtypes.finfo(numpy_dtype(dtype))
@@ -106,7 +109,8 @@ def mild_values(dtype: str) -> Array:
 
 
 def special_values(dtype: str) -> Array:
-    """NaN, infinities, signed zeros, subnormals, extremes, rounding ties; the ends and the wrap-around of integers."""
+    """Return NaN, infinities, signed zeros, subnormals, extremes and rounding ties; for integers the ends of the range
+    and of smaller types."""
     kind = numpy_dtype(dtype)
     if is_float(dtype):
         import ml_dtypes

@@ -1,6 +1,6 @@
-"""How inputs are chosen: every strategy, by name. Nothing is imported until it is asked for.
+"""Registry of the input strategies, by name. A strategy is imported when it is first used.
 
-Built-in strategies and those of plug-ins (entry-point group `driftline.inputs`) register alike.
+Built-in strategies and those of plug-ins (entry-point group `driftline.inputs`) register in the same way.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ _BUILTIN = {
 class InputStrategy:
     """Base class of all strategies: fills the planned tensors, the same way for the same seed.
 
-    A strategy that looks at each tensor by itself implements `fill`. One that chooses the tensors together implements
-    `draw` instead. This is the seam for inputs made by a solver: `draw` may be given the `program`, from which it can
-    derive inputs that reach a goal (a NaN, an overflow, a difference of two legal lowerings). It is None when the
-    caller has none, and a strategy must then still answer with valid inputs. Whatever the strategy, an input holds
-    what its plan allows and nothing else: an index stays an index.
+    A strategy that fills each tensor independently implements `fill`. One that chooses the tensors together implements
+    `draw` instead: for example a solver, which may use `program` to derive inputs that reach a goal (a NaN, an
+    overflow, a difference of two legal lowerings). `program` is None if the caller has none, and the strategy must then
+    still return valid inputs. Every input must satisfy its plan: an index stays a valid index.
     """
 
     name: ClassVar[str]
@@ -42,12 +41,12 @@ class InputStrategy:
     def draw(
         self, plans: Sequence[InputPlan], seed: str, edges: Sequence[float] = (), program: Program | None = None
     ) -> Inputs:
-        """Inputs for a program whose operators change their behaviour at `edges`."""
+        """Return inputs for a program whose operators change their behaviour at `edges`."""
         rng, at = generator(f"{self.name}/{seed}"), tuple(edges)
         return Inputs({plan.spec.name: self.fill(plan, rng, at) for plan in plans}, f"{self.name} seed={seed}")
 
     def fill(self, plan: InputPlan, rng: np.random.Generator, edges: tuple[float, ...]) -> Array:
-        """One tensor."""
+        """Return one tensor that satisfies the plan."""
         raise NotImplementedError
 
 
@@ -61,5 +60,5 @@ def register_inputs(cls: type[InputStrategy]) -> type[InputStrategy]:
 
 
 def generator(seed: str) -> np.random.Generator:
-    """Random numbers from a text, the same in every process (`hash` is not)."""
+    """Return a random generator seeded by a text. Unlike `hash`, the seed is the same in every process."""
     return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "little")))

@@ -1,4 +1,4 @@
-"""Tensors that are more than numbers within a range: masks, positions."""
+"""Tensors whose rows follow a structure: masks, flags, positions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ STRUCTURED = ("mask", "padding", "flags", "positions")
 
 
 def is_structured(plan: InputPlan) -> bool:
+    """True if the rule of the plan is about whole rows."""
     return plan.values.partition(":")[0] in STRUCTURED
 
 
 def structured(plan: InputPlan, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """A tensor by a rule of that kind."""
+    """Draw a tensor whose rows follow the rule of the plan, one of `STRUCTURED`."""
     rule, _, start = plan.values.partition(":")
     if rule == "positions":
         width = shape[-1] if shape else 1
@@ -30,8 +31,8 @@ def structured(plan: InputPlan, rng: np.random.Generator, shape: tuple[int, ...]
 
 
 def _kept(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Rows that begin with ones and may end in padding. The first is whole and, where there are more, the second is
-    padded; no row is all padding, for nothing would be left to look at."""
+    """Draw rows of ones that may end in padding (zeros). The first row has no padding, the second has some, and no row
+    is all padding, since nothing would be left to compare."""
     if not shape or not shape[-1]:
         return np.ones(shape, bool)
     width, rows = shape[-1], int(np.prod(shape[:-1], dtype=np.int64))
@@ -42,7 +43,7 @@ def _kept(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def _flags(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Zeros and ones in any order, with a one in every row."""
+    """Draw zeros and ones in any order, with a one in every row."""
     values = rng.integers(0, 2, shape).astype(bool)
     if shape and shape[-1]:
         flat = values.reshape(-1, shape[-1])

@@ -1,4 +1,5 @@
-"""Sentences about the inputs that were made: what they hold, how large they are, and what to give where we guessed."""
+"""Notes for the user about the inputs: what they hold, their sizes, and which options to give where sizes were
+guessed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _WORDS = {
 
 
 def about_inputs(maker: InputMaker) -> tuple[str, ...]:
-    """What was drawn, and why so; nothing where nothing is known but the types."""
+    """Return notes on what the inputs hold and why, and on guessed sizes; empty if only the types are known."""
     plans = {plan.spec.name: plan for plan in maker.plans(0)}
     told = [f"{name} {_words(plans[name])} ({why})" for name, why in maker.known.why.items() if name in plans]
     notes = [f"Inputs: {'; '.join(told)}."] if told else []
@@ -29,7 +30,7 @@ def about_inputs(maker: InputMaker) -> tuple[str, ...]:
 
 
 def about_failure(maker: InputMaker, failure: str) -> str:
-    """The program itself raises: are the sizes that we made up to blame?"""
+    """Return a message that the guessed sizes may be why the program raises; an empty string if no size was guessed."""
     chosen = maker.chosen(0)
     unnamed = [s.name for s in maker.specs if -1 in s.shape and s.name not in maker.example]
     if not chosen.guessed and not unnamed:

@@ -1,4 +1,4 @@
-"""Inputs without one sort of numbers, to find out whether a failure needs it. Ordinary numbers take their places."""
+"""Inputs without one class of numbers, to find out whether a failure needs them. Ordinary numbers replace them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LARGE = 1e4  # beyond this an ordinary number is not
 
 
 def without(arrays: Arrays, sort: InputClass) -> Arrays | None:
-    """The same inputs with other numbers in the place of those of one sort; `None` where there are none of it."""
+    """Return the inputs with all numbers of the class `sort` replaced by others; None if there are none."""
     found = False
     changed: Arrays = {}
     for name, array in arrays.items():
@@ -29,7 +29,7 @@ def without(arrays: Arrays, sort: InputClass) -> Arrays | None:
             changed[name] = array
             continue
         found = True
-        with np.errstate(invalid="ignore"):  # what is replaced may be what a dtype cannot hold
+        with np.errstate(invalid="ignore"):  # a replaced number may not fit the dtype
             changed[name] = np.where(mask, _ordinary(array, sort), array).astype(array.dtype)
     return changed if found else None
 
@@ -57,7 +57,7 @@ def _mask(values: Array, dtype: np.dtype, sort: InputClass) -> Array:
 
 
 def _integer_mask(values: Array, dtype: np.dtype, sort: InputClass) -> Array:
-    """Of integers: those that are zero, negative, large, or there before."""
+    """Return the mask of integers that belong to the class: zero, negative, large or repeated."""
     if sort in (InputClass.NAN, InputClass.INFINITY, InputClass.SUBNORMAL):
         return np.zeros(values.shape, bool)
     mask = _mask(values, np.dtype(np.float64), sort)
@@ -66,7 +66,7 @@ def _integer_mask(values: Array, dtype: np.dtype, sort: InputClass) -> Array:
 
 
 def _ordinary(array: Array, sort: InputClass) -> Array:
-    """Numbers between one half and two, all different; of negative ones, the same without the sign."""
+    """Return different floats between one half and two, or integers from 1; for negative numbers, their absolutes."""
     if sort is InputClass.NEGATIVE:
         magnitude = np.abs(array)
         return np.where(magnitude < 0, np.ones((), array.dtype), magnitude)  # of the lowest integer there is none

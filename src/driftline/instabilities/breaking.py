@@ -1,7 +1,7 @@
-"""A map of where in its input space a model of two inputs breaks, on each framework.
+"""Draw where in its input space a two-input model breaks, on each framework.
 
-Both inputs run over all finite floats, evenly by their order: so the map is as wide for tiny numbers as for huge ones.
-Each point of the map is one row of the inputs, filled with the two numbers.
+Both inputs run over all finite floats, evenly spaced by ordinal, so that tiny and huge numbers get the same share of
+the map. Each point of the map is one row of the inputs, filled with the two numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COLOURS = ("#f2f2f2", "#E69F00", "#56B4E9", "#0072B2", "#D55E00")
 
 @dataclass(frozen=True)
 class MapModel:
-    """What is mapped: a model, on the frameworks of its run."""
+    """The model to map, with the frameworks that were measured on it."""
 
     files: ModelFiles
     frameworks: tuple[Framework, ...]
@@ -45,7 +45,8 @@ class MapModel:
 
 @dataclass(frozen=True)
 class BreakMap:
-    """For each framework, the sort of each point: rows are the second input, columns the first."""
+    """The result at each point of the map, as an index into `_SORTS`, for each framework. Rows are the second input,
+    columns the first."""
 
     model: ModelFiles
     form: Format
@@ -54,7 +55,8 @@ class BreakMap:
 
 
 def find_map_model(folder: RunFolder, records: Sequence[ModelRecord], name: str = "") -> MapModel | str:
-    """The model of that name, or the least stable one of two inputs; a sentence where there is none."""
+    """Return the model called `name`, or the least stable two-input model; or a sentence that says why there is
+    none."""
     place = Path(str(folder.settings.get("folder", "?")))
     if not place.is_dir():
         return f"No map of the input space was drawn: the models of the run are not in {place}."
@@ -75,6 +77,7 @@ def _takes_two(model: ModelFiles) -> bool:
 
 
 def measure_map(pool: Pool, asked: MapModel, options: CheckOptions) -> BreakMap:
+    """Run the model on every point of the map on every framework, and classify each result against float64."""
     forms = {framework.form(asked.files) for framework in asked.frameworks}
     programs = {form: open_program(text, pool, options) for form, text in asked.files.programs.items() if form in forms}
     if not programs:
@@ -122,7 +125,8 @@ def _panel(screener: ModelScreener, model: ReferredModel, framework: Framework, 
 
 
 def _samples(program: LoadedProgram, axis: Array) -> list[Arrays]:
-    """All pairs, a row of the inputs for each; what is left over of the last sample repeats its last pair."""
+    """Return input samples that cover all pairs of `axis` values, one pair for each row. The last pair fills up the
+    last sample."""
     first, second = program.program.inputs
     shape = first.sized(8)
     rows = int(np.prod(shape[:-1])) if len(shape) > 1 else int(shape[0])
@@ -150,11 +154,12 @@ def _sorts(got: Array, exact: Array) -> Array:
 
 
 def _first_column(sorts: Array) -> Array:
-    """The first element of each row; a model may have reduced the row to one."""
+    """Return the first element of each row. A model that reduces its rows has only one element there."""
     return sorts.reshape(-1, sorts.shape[-1])[:, 0] if sorts.ndim > 1 else sorts
 
 
 def draw_map(found: BreakMap) -> bytes:
+    """Return the map as a PNG, with one panel for each framework."""
     import matplotlib
     from matplotlib.colors import BoundaryNorm
     from matplotlib.patches import Patch
@@ -190,7 +195,7 @@ def draw_map(found: BreakMap) -> bytes:
 
 
 def _ticks(found: BreakMap) -> list[tuple[float, str]]:
-    """Round numbers, at their places among all floats."""
+    """Return (position, label) for round numbers along an axis, placed by their rank among all floats."""
     last = found.form.largest_ordinal
     sizes = (1e-30, 1e-15, 1.0, 1e15, 1e30) if last > 1 << 20 or found.form.name == "bfloat16" else (1e-3, 1.0, 1e3)
     wanted = (*(-size for size in reversed(sizes)), 0.0, *sizes)

@@ -1,4 +1,4 @@
-"""Several runs in one report: a table of all of them, what changed between them, and pictures."""
+"""Report several runs together: a table of all runs, the changes between them, and pictures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = 40  # changes in the page; the table has all
 
 @dataclass(frozen=True)
 class NamedRun:
-    """A run under a name that tells it from the others."""
+    """A run with the name that the report gives it."""
 
     name: str
     folder: RunFolder
@@ -30,14 +30,15 @@ class NamedRun:
 
 @dataclass(frozen=True)
 class InstabilityReport:
-    """The files that were written, and sentences about pictures that could not be drawn."""
+    """The files of a written report, and notes about pictures that could not be drawn."""
 
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
 
 
 def read_runs(folders: Sequence[Path]) -> list[NamedRun]:
-    """Runs by the names of their folders; where two have one name, by the whole path."""
+    """Read the runs of `folders`, each named after its folder. Runs with the same folder name are named by their full
+    path."""
     if not folders:
         raise DriftlineError("Name at least one run: --runs RUN.")
     names = [folder.resolve().name for folder in folders]
@@ -46,7 +47,7 @@ def read_runs(folders: Sequence[Path]) -> list[NamedRun]:
         if not folder.is_dir():
             raise DriftlineError(f"--runs {folder}: there is no such folder.")
         run = RunFolder(folder)
-        _ = run.settings  # refuses what is not a run
+        _ = run.settings  # raises an error if the folder is not a run
         records = run.records()
         if not any(record.runtimes for record in records):
             raise DriftlineError(f"--runs {folder}: nothing is measured in it yet.")
@@ -61,8 +62,8 @@ def write_report(
     model: str = "",
     say: Callable[[str], None] = lambda words: None,
 ) -> InstabilityReport:
-    """Write the folder. With a checker, a map of where a model of two inputs breaks is measured too: `model`, or the
-    least stable one."""
+    """Write the tables and pictures of `runs` to the folder `out`. With a checker, also measure and draw the map of
+    `model`, or of the least stable two-input model."""
     make_folder(out)
     pictures: dict[str, bytes] = {}
     notes = []
@@ -113,7 +114,7 @@ def _page(runs: Sequence[NamedRun], pictures: Sequence[str], notes: Sequence[str
 
 
 def _changes(runs: Sequence[NamedRun]) -> list[str]:
-    """Pairs of a model and a framework that came out otherwise than in the first run."""
+    """Return Markdown lines for the (model, framework) pairs whose result differs from the first run."""
     first, rows = _pairs(runs[0].records), []
     for run in runs[1:]:
         for (model, framework), now in _pairs(run.records).items():

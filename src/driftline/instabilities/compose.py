@@ -1,6 +1,6 @@
-"""Small models from given operators: every sequence of a length, as a chain or a small graph.
+"""Compose small models from given operators: every sequence of a given length, as a chain or a small graph.
 
-A sequence has up to three arrangements. In a *chain* an operator of two operands takes the previous result and a new
+A sequence has up to three arrangements. In a *chain* an operator with two operands takes the previous result and a new
 input; *reuse* gives it the model's first input instead; *fork* ends with an operator that joins two branches, both of
 which start at the first input.
 """
@@ -25,6 +25,8 @@ DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 
 class Arrangement(StrEnum):
+    """How the operators of a sequence are connected; see the module docstring."""
+
     CHAIN = "chain"
     REUSE = "reuse"
     FORK = "fork"
@@ -32,7 +34,7 @@ class Arrangement(StrEnum):
 
 @dataclass(frozen=True)
 class Composition:
-    """One model before it is written."""
+    """A composed model that is not yet written to files."""
 
     name: str
     expression: str
@@ -53,8 +55,8 @@ def compose(
     tensor: TensorType = USUAL,
     seed: int = 0,
 ) -> list[Composition]:
-    """Every model, or at least `least` of them (ten, or as many as there are, unless it is given), among which each
-    operator comes up, on inputs of the type `tensor`. The same arguments give the same models."""
+    """Return every model (`every`), or at least `least` of them, ten by default, so that each operator is used. Inputs
+    have the type `tensor`. The same arguments give the same models."""
     if every:
         _require_few(operations, length)
     found = list(_made(_sequences(operations, length, seed), tensor))
@@ -80,7 +82,7 @@ def _require_few(operations: Sequence[Composable], length: int) -> None:
 
 
 def _chosen(found: Sequence[Composition], count: int, seed: int) -> list[Composition]:
-    """First what brings an operator that is not there yet, then any; in the order in which they are made."""
+    """Choose `count` models, or more if needed to include every operator. Keeps the order of `found`."""
     order = list(range(len(found)))
     random.Random(seed).shuffle(order)
     seen: set[str] = set()
@@ -94,7 +96,7 @@ def _chosen(found: Sequence[Composition], count: int, seed: int) -> list[Composi
 
 
 def _sequences(operations: Sequence[Composable], length: int, seed: int) -> Iterator[tuple[Composable, ...]]:
-    """All of them; where that is too many, some by chance."""
+    """Return all operator sequences of a length, or a random sample if there are more than `MOST`."""
     if len(operations) ** length <= MOST:
         return itertools.product(operations, repeat=length)
     rng = random.Random(seed)
@@ -112,7 +114,7 @@ def _made(sequences: Iterator[tuple[Composable, ...]], base: TensorType) -> Iter
 
 
 def _composed(sequence: Sequence[Composable], arrangement: Arrangement, base: TensorType) -> Composition | None:
-    """None where the arrangement is not possible, or a language has no form of an operator."""
+    """Return the model, or None if the sequence does not allow the arrangement or torch or ONNX lacks an operator."""
     builder = _CompositionBuilder(base)
     try:
         match arrangement:
@@ -137,8 +139,8 @@ def _composed(sequence: Sequence[Composable], arrangement: Arrangement, base: Te
 
 
 class _CompositionBuilder:
-    """A graph that grows. While it does, inputs and results are told apart by sign: the number of leaves is not known
-    yet, and results come after them."""
+    """Builds a graph step by step. Until it is finished, negative numbers are inputs and others are results, since
+    results are numbered after the inputs and the number of inputs is not known yet."""
 
     def __init__(self, base: TensorType) -> None:
         self._base = base
@@ -154,6 +156,8 @@ class _CompositionBuilder:
         return -len(self._leaves)
 
     def chain(self, at: int, sequence: Sequence[Composable], *, fresh: bool) -> int:
+        """Apply the operators one after the other from value `at`. Further operands are new inputs if `fresh`, else the
+        value `at`."""
         start = at
         for operation in sequence:
             others = [self.input() if fresh else start for _ in range(operation.operands - 1)]
@@ -161,6 +165,7 @@ class _CompositionBuilder:
         return at
 
     def apply(self, operation: Composable, inputs: Sequence[int]) -> int:
+        """Add the operator and return the number of its result. Raises Invalid if torch or ONNX does not support it."""
         row = OPERATORS[operation.row]
         types = [self._type(number) for number in inputs]
         if not all(row.takes(language, types[0]) for language in ("torch", "onnx")):
@@ -177,6 +182,8 @@ class _CompositionBuilder:
         return f"x{-number - 1}" if number < 0 else self._texts[number]
 
     def graph(self, output: int) -> Graph:
+        """Return the finished graph with `output` as its output."""
+
         def settled(number: int) -> int:
             return -number - 1 if number < 0 else len(self._leaves) + number
 

@@ -1,4 +1,4 @@
-"""What is unstable about one result: NaN, infinities, overflow, underflow, and distance from the float64 reference."""
+"""Count what is unstable in a result: NaN, infinities, overflow, underflow, and distance from the float64 reference."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _CLASSES = np.array([".", "n", "+", "-"])  # finite, NaN, Inf, -Inf
 
 @dataclass(frozen=True)
 class Counts:
-    """Elements of all outputs, by what happened to them. `worst_error` is the largest relative error of a finite one;
-    `classes` has a letter for each element: `.` finite, `n` NaN, `+` and `-` the infinities."""
+    """Numbers of elements over all outputs, by kind of instability. `worst_error` is the largest relative error of a
+    finite element. `classes` has one letter for each element: `.` finite, `n` NaN, `+` and `-` for infinities; it is
+    empty for large results."""
 
     elements: int = 0
     nan: int = 0
@@ -32,7 +33,8 @@ NOTHING_COUNTED = Counts()
 
 
 def count(got: Arrays, exact: Arrays | None) -> Counts:
-    """Outputs are matched by place, since compilers name them as they like."""
+    """Count the unstable elements of the outputs `got`, compared with `exact` if given. Outputs are paired by position,
+    because compilers rename them."""
     wanted: list[Array | None] = list(exact.values()) if exact and len(exact) == len(got) else [None] * len(got)
     parts = [
         _counted(array, _fitting(array, right))
@@ -54,17 +56,19 @@ def _fitting(array: Array, right: Array | None) -> Array | None:
 
 @dataclass(frozen=True)
 class ElementFlags:
-    """For each element of a result, what is unstable about it; the last five are against float64."""
+    """For each element of a result, whether it is unstable in a given way. All but `nan` and `inf` compare with
+    float64."""
 
     nan: Array
     inf: Array
     overflow: Array
     underflow: Array
     apart: Array
-    error: Array  # relative, of what is finite on both sides
+    error: Array  # relative error of elements that are finite on both sides
 
 
 def flags(got: Array, exact: Array | None) -> ElementFlags:
+    """Classify each element of `got`. Without `exact`, only `nan` and `inf` are filled in."""
     import ml_dtypes
 
     info: Any = ml_dtypes.finfo(got.dtype)
@@ -104,6 +108,7 @@ def _counted(got: Array, exact: Array | None) -> Counts:
 
 
 def tolerated(dtype: str) -> float:
-    """The relative error above which a result disagrees with float64: a hundredth, a tenth for half numbers. This is a
-    count for people; what is wrong is said by the oracle, which knows how far rounding may go."""
+    """Return the relative error above which an element counts as disagreeing with float64: 0.1 for float16 and
+    bfloat16, else 0.01. For statistics only: the oracle, which knows the rounding error bounds, decides what is
+    wrong."""
     return 1e-1 if dtype in ("float16", "bfloat16") else 1e-2

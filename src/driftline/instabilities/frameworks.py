@@ -1,4 +1,4 @@
-"""Frameworks by the names that people use (`pytorch`, `torch_compile`, `onnx`), or any target as `check` spells it."""
+"""Frameworks by their usual names (`pytorch`, `torch_compile`, `onnx`), or any target as `check` spells it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ _FORM = {"torch": "source", "onnx": "onnx", "torchscript": "torch"}  # of the pr
 
 @dataclass(frozen=True)
 class Framework:
-    """A runtime under the name that it was asked for."""
+    """A target under the name that the user gave it."""
 
     name: str
     target: Target
 
     def form(self, model: ModelFiles) -> str | None:
-        """Which of the model's programs it is given: `torch`, `onnx`, `torchscript`, or None if it takes none."""
+        """Return the key of the model's program that this framework is given (`torch`, `onnx` or `torchscript`), or
+        None if it accepts none."""
         backend = resolve(self.target)
         accepts, own = backend.accepts, backend.prefers
         for name, text in sorted(model.programs.items(), key=lambda item: (item[0] != own, item[0] == "torchscript")):
@@ -38,7 +39,8 @@ class Framework:
 
 
 def parse_frameworks(text: str) -> list[Framework]:
-    """From `pytorch,torch_compile,tvm:opt=2`. Unknown names answer with near ones."""
+    """Parse a list such as `pytorch,torch_compile,tvm:opt=2`. Raises an error that suggests similar names for unknown
+    ones."""
     found: dict[str, Framework] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, colon, options = part.partition(":")
@@ -57,7 +59,7 @@ def parse_frameworks(text: str) -> list[Framework]:
 
 
 def available(frameworks: Sequence[Framework]) -> tuple[list[Framework], list[Skipped]]:
-    """Those that can run here; of the others, why not."""
+    """Split the frameworks into those that can run here and those that cannot, with the reason."""
     here, skipped = [], []
     for framework in frameworks:
         backend = resolve(framework.target)

@@ -1,4 +1,4 @@
-"""A batch of models on one framework: run, judged, counted. Screening with the outputs kept (see `screener.py`)."""
+"""Run a batch of models on one framework, judge the results and count instabilities. See `screener.py`."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from driftline.instabilities.requests import REFER, ReferItem, ReferRequest
 
 @dataclass(frozen=True)
 class ReferredModel:
-    """A model with its reference, ready to be run."""
+    """A model with its reference results, ready to be run."""
 
     made: PreparedProgram
     exact: str  # the place of its float64 results, where they are known
 
 
 class ModelScreener(Screener[ReferItem]):
-    """Models of one form (torch or onnx), with their files, which live as long as the block."""
+    """Screens models of one format (torch or onnx). Its files exist until the end of the `with` block."""
 
     def prepare(self, requests: Sequence[ReferItem], *, sizes: bool = True) -> list[Prepared]:
         return [found.made if isinstance(found, ReferredModel) else found for found in self.refer(requests)]
 
     def refer(self, items: Sequence[ReferItem]) -> list[ReferredModel | InvalidProgram]:
-        """Run the reference. Should a model take the worker down, the others are asked one by one."""
+        """Run the reference of each model. If the batch crashes the worker, each model is run on its own."""
         report = self._ask(REFER, ReferRequest(tuple(items), self._new_folder(), self._plugins))
         if report.answer is None:
             if len(items) == 1:
@@ -52,7 +52,7 @@ class ModelScreener(Screener[ReferItem]):
         return found
 
     def measure(self, models: Mapping[int, ReferredModel], target: Target) -> dict[int, tuple[InputRow, ...]]:
-        """For each model, a row for each input."""
+        """Run the models on a target. Returns, for each model, one row for each input."""
         programs = {number: model.made for number, model in models.items()}
         rows: dict[int, tuple[InputRow, ...]] = {}
         for piece in self._pieces(programs, resolve(target).together):
@@ -63,7 +63,7 @@ class ModelScreener(Screener[ReferItem]):
         return rows
 
     def outputs(self, models: Mapping[int, ReferredModel], target: Target) -> dict[int, list[Arrays]]:
-        """What a framework returns for each input, of the models that it runs; nothing is judged."""
+        """Return the outputs for each input of every model that the target runs, without judging them."""
         executions = self._execute({number: model.made for number, model in models.items()}, target)
         return {
             number: [load_from(place) for place in ran.outputs]

@@ -1,4 +1,4 @@
-"""A folder of models: what `driftline compose` writes, or anybody's ONNX and torch files."""
+"""A folder of models: written by `driftline compose`, or the user's own ONNX and torch files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from driftline.instabilities.requests import WRITE_MODELS, NamedGraph, WriteMode
 METADATA = "metadata.json"
 SCHEMA = 1
 _BATCH = 40  # models that one job writes
-MEANING = {"torch": "torch", "onnx": "onnx", "torchscript": "torch"}  # which framework says what a program means
+MEANING = {"torch": "torch", "onnx": "onnx", "torchscript": "torch"}  # the framework that defines a program's results
 FORMS = {".pt2": "torch", ".onnx": "onnx", ".pt": "torchscript"}
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A model by name, with the program that each framework is given: `torch`, `onnx` and `torchscript`, as `check`
-    takes them."""
+    """A model by name, with the programs that it is available as (`torch`, `onnx`, `torchscript`), spelled as for
+    `check`."""
 
     name: str
     programs: dict[str, str]
@@ -43,8 +43,8 @@ def write_models(
     about: dict[str, Any],
     done: Callable[[int], None] = lambda count: None,
 ) -> Path:
-    """Write the files of every model in the place of those that an earlier call wrote. The metadata says first what is
-    going to be there and last that it is: so an interrupted call can be repeated, and is not taken for a whole one."""
+    """Write the files of every model, replacing those of an earlier call. The metadata is written first and marked
+    complete last, so that an interrupted call can be repeated and is recognised as incomplete."""
     make_folder(folder)
     path = folder / METADATA
     described = [_described(one) for one in compositions]
@@ -60,7 +60,8 @@ def write_models(
 
 
 def _make_way(folder: Path, coming: Sequence[str]) -> None:
-    """Remove what an earlier call wrote, by its metadata; nothing else is touched, nor overwritten."""
+    """Remove the files that an earlier call wrote, by its metadata. Raises an error rather than overwrite any other
+    file."""
     path = folder / METADATA
     earlier = [file for one in _metadata(path)["models"] for file in _files(one)] if path.is_file() else []
     for name in coming:
@@ -73,7 +74,7 @@ def _make_way(folder: Path, coming: Sequence[str]) -> None:
 
 
 def _files(described: Any) -> list[str]:
-    """The names of a model's files, which lie in the folder itself."""
+    """Return the file names of a model. Raises ValueError if a file is not directly in the folder."""
     found = [str(file).removesuffix(":program") for file in described["files"].values()]
     if any(Path(name).name != name or name in ("", "..") for name in (*found, str(described["name"]))):
         raise ValueError("a file outside of the folder")
@@ -111,7 +112,8 @@ def _described(one: Composition) -> dict[str, Any]:
 
 
 def read_models(folder: Path) -> list[ModelFiles]:
-    """The models of a folder: by its metadata if `driftline compose` wrote it, else every .onnx, .pt2 and .pt file."""
+    """Read the models of a folder: from its metadata if `driftline compose` wrote it, else every .onnx, .pt2 and .pt
+    file."""
     if not folder.is_dir():
         raise DriftlineError(f"--models {folder}: there is no such folder. Make one with `driftline compose`.")
     path = folder / METADATA
@@ -139,7 +141,7 @@ def _composed(folder: Path, path: Path) -> list[ModelFiles]:
 
 
 def _metadata(path: Path) -> Any:
-    """Its text, with all that is needed of every model."""
+    """Read and validate the metadata of a composed folder."""
     try:
         body = parse_json(path.read_bytes())
         body.get("complete")

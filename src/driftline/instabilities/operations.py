@@ -1,4 +1,4 @@
-"""The operators that models are composed of, as rows of the operator table with fixed attributes.
+"""The operators that models are composed of, as entries of the operator table with fixed attributes.
 
 Reductions run along the last axis and keep it, so that any operator can follow any other.
 """
@@ -18,7 +18,7 @@ _ROW = {"axes": [-1], "keepdim": True}
 
 @dataclass(frozen=True)
 class Composable:
-    """An operator by the name that `--ops` uses. `row` is its name in the operator table."""
+    """An operator under the name that `--ops` uses. `row` is its name in the operator table."""
 
     name: str
     row: str
@@ -54,7 +54,7 @@ COMPOSABLE: Mapping[str, Composable] = {one.name: one for one in _KNOWN}
 
 
 def parse_operations(text: str) -> tuple[Composable, ...]:
-    """From `exp,log,div`."""
+    """Parse a list of operators such as `exp,log,div`."""
     found: dict[str, Composable] = {}
     for name in filter(None, (part.strip() for part in text.split(","))):
         if name not in COMPOSABLE:

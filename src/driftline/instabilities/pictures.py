@@ -1,7 +1,7 @@
 """Pictures of a run: instabilities by model, frameworks against models, and the worst errors.
 
-Colours are those of Okabe and Ito, which people with any kind of colour vision tell apart; bars also have hatches, and
-points markers of their own.
+Colours are those of Okabe and Ito, which people with any kind of colour vision can distinguish. Bars also have hatches,
+and points have different markers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def _title(words: str, run: str, shown: int, of: int) -> str:
 
 
 def draw_bars(records: Sequence[ModelRecord], run: str) -> bytes:
-    """For each model, how many elements are NaN and infinite, and how many runs end in an error, on all frameworks."""
+    """Draw, for each model, how many elements are NaN or infinite and how many runs end in an error, over all
+    frameworks."""
     shown = _worst(records)[::-1]
     at = np.arange(len(shown))
     figure = new_figure(9, 1.6 + 0.24 * len(shown))
@@ -74,7 +75,7 @@ def draw_bars(records: Sequence[ModelRecord], run: str) -> bytes:
 
 
 def draw_heat_map(records: Sequence[ModelRecord], run: str) -> bytes:
-    """The share of elements that are NaN, infinite or far from float64, for each framework and model."""
+    """Draw the share of elements that are NaN, infinite or far from float64, for each framework and model."""
     shown, frameworks = _worst(records), frameworks_of(records)
     share = np.full((len(shown), len(frameworks)), np.nan)
     for row, record in enumerate(shown):
@@ -84,7 +85,7 @@ def draw_heat_map(records: Sequence[ModelRecord], run: str) -> bytes:
     axes = figure.subplots()
     import matplotlib
 
-    # The middle of the colours is grey: what was not run is hatched instead, and lines part the cells.
+    # The middle of the colours is grey, so cells without a run are hatched, and lines separate the cells.
     axes.patch.set(facecolor="white", hatch="////", edgecolor="#999999")
     colours = matplotlib.colormaps["cividis"].with_extremes(bad="#ffffff00")
     image = axes.imshow(np.ma.masked_invalid(share), cmap=colours, vmin=0, vmax=100, aspect="auto")
@@ -110,7 +111,7 @@ def draw_heat_map(records: Sequence[ModelRecord], run: str) -> bytes:
 
 
 def _share(one: RuntimeRecord) -> float:
-    """In percent; NaN where there is no result to count."""
+    """Return the percentage of unstable elements, or NaN if there is no result."""
     elements = one.total("elements")
     unstable = sum(
         max(row.counts.nan + row.counts.inf, row.counts.disagreements) for row in one.rows if row.outcome == "ok"
@@ -119,8 +120,8 @@ def _share(one: RuntimeRecord) -> float:
 
 
 def _name_models(axes: Any, shown: Sequence[ModelRecord]) -> None:
-    """Every model at its place where there is room; else the worst ones in the corner, where no points are: the models
-    stand in the order of their worst error."""
+    """Label each model on the x axis if there is room. Otherwise list the worst models in the top left corner, which is
+    empty because models are sorted by their worst error."""
     names = [one_line(record.expression or record.model, 48) for record in shown]
     if len(shown) <= _NAMED:
         axes.set_xticks(range(len(shown)), names, rotation=90, fontsize=7)
@@ -131,7 +132,7 @@ def _name_models(axes: Any, shown: Sequence[ModelRecord]) -> None:
 
 
 def draw_errors(records: Sequence[ModelRecord], run: str) -> bytes:
-    """The worst relative error of each model on each framework, the models in the order of their worst."""
+    """Draw the worst relative error of each model on each framework, with the models sorted by their worst error."""
     frameworks = frameworks_of(records)
     shown = sorted(
         (one for one in records if one.runtimes), key=lambda record: max(o.worst_error for o in record.runtimes)

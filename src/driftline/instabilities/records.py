@@ -1,4 +1,5 @@
-"""What a run keeps of each model: one JSON file, written whole after each framework, so that a killed run goes on."""
+"""The results of a run, stored as one JSON file for each model, rewritten after each framework so that a killed run can
+resume."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ ERRORS = ("error", "crash", "timeout", "oom")
 
 @dataclass(frozen=True)
 class InputRow:
-    """One framework on one input. `outcome`: ok, rejected, error, crash, timeout, oom; `verdict` is the oracle's."""
+    """The result of one framework on one input. `outcome` is ok, rejected, error, crash, timeout or oom; `verdict` is
+    the oracle's."""
 
     input: int
     outcome: str
@@ -37,7 +39,7 @@ class InputRow:
 
 @dataclass(frozen=True)
 class RuntimeRecord:
-    """One framework on all inputs of a model. `bugs` are the findings in the store."""
+    """The results of one framework on all inputs of a model. `bugs` are the IDs of its findings in the store."""
 
     framework: str
     target: str
@@ -46,6 +48,7 @@ class RuntimeRecord:
     bugs: tuple[str, ...] = ()
 
     def total(self, name: str) -> int:
+        """Return the sum of a field of `Counts` over all inputs."""
         return sum(getattr(row.counts, name) for row in self.rows)
 
     @property
@@ -62,13 +65,13 @@ class RuntimeRecord:
 
     @property
     def verdict(self) -> str:
-        """The gravest of all inputs."""
+        """The most serious verdict over all inputs."""
         found = {row.verdict for row in self.rows}
         return next((one for one in _GRAVEST if one in found), next(iter(found), ""))
 
 
 def counted_words(rows: Iterable[Sequence[InputRow]]) -> str:
-    """What came out of several models, in a few words."""
+    """Return the totals over several models in a few words."""
     every = [row for one in rows for row in one]
     counts = {name: sum(getattr(row.counts, name) for row in every) for name in ("nan", "inf", "disagreements")}
     told = [f"{counts['nan']} NaN", f"{counts['inf']} Inf", f"{counts['disagreements']} far from float64"]
@@ -81,7 +84,7 @@ _GRAVEST = ("fail", "reduced-precision", "pass", "inconclusive", "rejected", "in
 
 @dataclass(frozen=True)
 class Conflict:
-    """An input on which runtimes disagree about an element: NaN or infinite here, finite there."""
+    """An input on which frameworks disagree about an element: NaN or infinite on one, finite on another."""
 
     input: int
     elements: int
@@ -92,7 +95,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """Everything that was measured of one model. `inputs` says where each came from."""
+    """All measurements of one model. `inputs` says where each input came from."""
 
     model: str
     schema: int = SCHEMA
@@ -104,13 +107,15 @@ class ModelRecord:
     problem: str = ""  # why nothing could be measured
 
     def with_runtime(self, made: RuntimeRecord) -> ModelRecord:
+        """Return the record with `made` added, replacing the earlier results of its framework, and conflicts
+        recomputed."""
         others = [one for one in self.runtimes if one.framework != made.framework]
         runtimes = (*others, made)
         return replace(self, runtimes=runtimes, conflicts=tuple(_conflicts(runtimes)))
 
 
 def _conflicts(runtimes: Sequence[RuntimeRecord]) -> Iterator[Conflict]:
-    """Where the classes of an element differ between runtimes."""
+    """Yield the inputs on which the class of an element (finite, NaN, +Inf or -Inf) differs between frameworks."""
     by_input: dict[int, dict[str, str]] = {}
     for runtime in runtimes:
         for row in runtime.rows:
@@ -133,14 +138,14 @@ def _conflicts(runtimes: Sequence[RuntimeRecord]) -> Iterator[Conflict]:
 
 
 class RunFolder:
-    """The folder of one run."""
+    """Reads and writes the folder of one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def begin(self, settings: dict[str, Any], about: dict[str, Any]) -> None:
-        """Make the folder, or go on with the run that is there; one with other settings is refused. `about` is kept
-        for readers, and may be another one when the run goes on."""
+        """Create the folder, or resume the run in it. Raises an error if that run has other settings. `about` is stored
+        for readers, and is not compared."""
         place = self.path / SETTINGS
         if place.is_file():
             before = _read_json(place)
@@ -169,6 +174,7 @@ class RunFolder:
         return self.path / INPUTS / model
 
     def read(self, model: str) -> ModelRecord | None:
+        """Return the stored record of a model, or None."""
         place = self._place(model)
         return _read_record(place) if place.is_file() else None
 

@@ -1,4 +1,4 @@
-"""What workers are asked: write composed models, and run the reference of models. The functions are in `tasks.py`."""
+"""Requests to workers: write composed models, and run the reference of models. The functions are in `tasks.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NamedGraph:
 
 @dataclass(frozen=True)
 class WriteModelsRequest:
-    """Write each model to the folder as NAME.py, NAME.pt (TorchScript) and NAME.onnx."""
+    """Asks to write each model to the folder as NAME.py, NAME.pt (TorchScript) and NAME.onnx."""
 
     models: tuple[NamedGraph, ...]
     folder: Path
@@ -28,7 +28,7 @@ class WriteModelsRequest:
 
 @dataclass(frozen=True)
 class WrittenModels:
-    """By the model's number: why it could not be written, or nothing."""
+    """For each model, in order: why it could not be written, or an empty string."""
 
     problems: tuple[str, ...]
 
@@ -38,7 +38,7 @@ WRITE_MODELS = Task(f"{_TASKS}:write_models", WriteModelsRequest, WrittenModels)
 
 @dataclass(frozen=True)
 class ReferItem:
-    """A program and the place of its input samples."""
+    """A program and the file with its input samples."""
 
     program: Program
     tensors: str
@@ -54,7 +54,7 @@ class ReferRequest:
 
 @dataclass(frozen=True)
 class Referred:
-    """The places of what the program makes of its samples: in its own dtypes, and in float64 where that is known."""
+    """The files with the reference results of a program: in its own dtypes, and in float64 if known (else empty)."""
 
     native: str = ""
     exact: str = ""
@@ -63,7 +63,7 @@ class Referred:
 
 @dataclass(frozen=True)
 class ReferredBatch:
-    """One for each item, in their order."""
+    """One `Referred` for each item, in order."""
 
     items: tuple[Referred, ...]
 

@@ -1,7 +1,7 @@
-"""Every model on every input with every framework. What the oracle fails is checked again and goes into the store.
+"""Run every model on every input with every framework. Failures are checked again and stored.
 
-Models are measured in batches. What a framework made of a model is written to the run's folder as soon as the batch is
-through, and is not done again: a run that was killed goes on where it was, and a further framework can be added later.
+Models are measured in batches. The results of a framework are written to the run's folder after each batch and are not
+measured again: a killed run resumes where it stopped, and a framework can be added later.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RunKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run over the models of a folder is asked for."""
+    """The settings of a run over the models of a folder."""
 
     inputs: str = "specials"  # "specials", "symbolic", or a file or folder of inputs
     frameworks: str = DEFAULT_FRAMEWORKS
@@ -70,7 +70,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is asked for. `budget` is the time to solve for the inputs of one model."""
+    """The settings of a run, parsed. `budget` is the time in seconds for solving the inputs of one model."""
 
     models: Path
     inputs: str
@@ -82,7 +82,7 @@ class RunPlan:
     specs: tuple[TensorSpec, ...] = ()  # what the bytes of a foreign file of inputs are
 
     def settings(self) -> dict[str, object]:
-        """What must be the same when a run goes on."""
+        """Return the settings that must not change when a run resumes."""
         return {
             "models": _digest(self.models),
             "inputs": _inputs_digest(self.inputs, self.specs),
@@ -92,7 +92,8 @@ class RunPlan:
 
 @dataclass
 class RunResult:
-    """What a run found; `skipped` are the frameworks that are not here, and models that a framework cannot take."""
+    """The results of a run. `skipped` are frameworks that are not available, and models that a framework does not
+    accept."""
 
     folder: RunFolder
     records: list[ModelRecord] = field(default_factory=list)
@@ -102,7 +103,7 @@ class RunResult:
 
 
 def _digest(folder: Path) -> str:
-    """What the models are: of a composed folder its metadata, else all its files."""
+    """Return a hash of the models: of the metadata in a composed folder, else of all model files."""
     metadata = folder / METADATA
     files = [metadata] if metadata.is_file() else sorted(p for p in folder.iterdir() if p.suffix in FORMS)
     found = hashlib.sha256()
@@ -122,7 +123,7 @@ def _inputs_digest(source: str, specs: Sequence[TensorSpec]) -> str:
 def run_models(
     checker: Checker, store: Store, plan: RunPlan, *, library: Library | None = None, listener: Listener = ignore
 ) -> RunResult:
-    """Run, or go on with the run that is in `plan.out`."""
+    """Start a run, or resume the run in `plan.out`."""
     check_source(plan.inputs)
     models = read_models(plan.models)
     here, skipped = available(plan.frameworks)
@@ -136,7 +137,7 @@ def run_models(
 
 @dataclass
 class _Opened:
-    """A model of the batch in hand: its record, its inputs, and its programs by form."""
+    """A model of the current batch: its record, its inputs, and its programs by format."""
 
     files: ModelFiles
     record: ModelRecord
@@ -148,7 +149,7 @@ class _Opened:
 
 @dataclass
 class _UnstablePair:
-    """A model that failed on a framework in the batch."""
+    """A model that failed on a framework, to be checked again."""
 
     model: _Opened
     framework: Framework
@@ -157,7 +158,7 @@ class _UnstablePair:
 
 
 class _ModelRun:
-    """One run while it goes on."""
+    """The state of a run in progress."""
 
     def __init__(
         self,
@@ -228,7 +229,7 @@ class _ModelRun:
             self._side_by_side(self._examine, suspects)
 
     def _open(self, model: _Opened) -> None:
-        """Open the programs, and make the inputs or read those of the run that goes on."""
+        """Open the programs of a model, and make its inputs, or read them if the run resumes."""
         options, name = self._plan.options, model.files.name
         self._listen(Working("inputs", name))
         try:
@@ -271,7 +272,8 @@ class _ModelRun:
     def _measure(
         self, screener: ModelScreener, framework: Framework, form: str, models: Sequence[_Opened]
     ) -> list[_UnstablePair]:
-        """Measure, and write down what passes; what fails is to be checked again first."""
+        """Measure the models on a framework. Stores those that pass, and returns those that fail, to be checked
+        again."""
         ready = {number: model.referred[form] for number, model in enumerate(models) if form in model.referred}
         version = framework.target.version or resolve(framework.target).version()
         rows = screener.measure(ready, framework.target) if ready else {}
@@ -291,8 +293,8 @@ class _ModelRun:
             self._folder.write(model.record)
 
     def _examine(self, suspect: _UnstablePair) -> None:
-        """What failed in the batch, by the ordinary check: in fresh processes, with every excuse looked at. The first
-        failing input is enough: others of one model on one framework are hardly another bug."""
+        """Check the first failing input of a model again, in fresh processes and with every known excuse considered,
+        and store the result. Other failing inputs of the same pair are rarely another bug."""
         row = next(row for row in suspect.made.rows if row.verdict == "fail")
         program = suspect.model.programs[suspect.form].program
         sample = suspect.model.samples[row.input]
@@ -314,7 +316,7 @@ class _ModelRun:
         self._keep(suspect.model, replace(made, bugs=tuple(bug.id for bug in bugs.values())))
 
     def _side_by_side(self, work: Callable[[_Result], None], items: Sequence[_Result]) -> None:
-        """In threads; interrupted, what runs is ended."""
+        """Call `work` on each item in threads. If interrupted, ends the running jobs."""
         with ThreadPoolExecutor(max(1, min(self._plan.jobs, len(items)))) as threads:
             running: list[Future[None]] = [threads.submit(work, item) for item in items]
             try:
@@ -337,7 +339,8 @@ def _empty(model: ModelFiles) -> ModelRecord:
 
 
 def _has(record: ModelRecord | None, framework: Framework) -> bool:
-    """A model that could not be opened is tried again."""
+    """True if the record has results of the framework. Models that could not be opened have none, so they are tried
+    again."""
     return record is not None and any(one.framework == framework.name for one in record.runtimes)
 
 
@@ -353,7 +356,8 @@ def _unable(models: Sequence[ModelFiles], frameworks: Sequence[Framework]) -> li
 
 
 def _renamed(sample: Inputs, program: Program) -> Arrays:
-    """The arrays under the names of another form of the same model, whose inputs come in the same order."""
+    """Return the arrays under the input names of `program`, another format of the same model. Inputs are paired by
+    position."""
     names = [spec.name for spec in program.inputs]
     if set(names) == set(sample.arrays) or len(names) != len(sample.arrays):
         return dict(sample.arrays)

@@ -1,7 +1,7 @@
-"""The inputs of a run: finite numbers at which operators break, solved ones, or a person's own.
+"""The inputs of a run: finite special numbers at which operators break, solved inputs, or the user's own.
 
-NaN and infinities among the inputs would be NaN and infinities among the results, and hide what a model does by itself:
-all inputs made here are finite.
+All inputs made here are finite: NaN and infinities in the inputs would show up in the results and hide what the model
+does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _READABLE = (*KINDS, FPGEN)  # how names of files with inputs end
 
 
 def check_source(source: str) -> None:
-    """Refuse what is neither a way to make inputs nor a file or folder, before anything slow happens."""
+    """Raise an error if `source` is neither a built-in source nor an existing file or folder, before anything slow
+    happens."""
     if source in (SPECIALS, SYMBOLIC):
         return
     path = Path(source)
@@ -47,7 +48,7 @@ def check_source(source: str) -> None:
 
 
 def input_files(path: Path) -> list[Path]:
-    """The file itself, or those of a folder."""
+    """Return the file itself, or the input files of a folder."""
     if path.is_file():
         return [path]
     found = sorted(file for file in path.iterdir() if file.name.endswith(_READABLE))
@@ -68,7 +69,7 @@ class InputSource:
 def make_inputs(
     pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, asked: InputSource
 ) -> list[Inputs]:
-    """Make the inputs of one model. Where solving finds none, the specials stand in."""
+    """Make the inputs of one model. Uses the special numbers if solving finds no inputs."""
     source = asked.name
     if source == SYMBOLIC:
         return _solved(pool, opened, maker, options, asked.budget) or special_samples(maker, options.seed)
@@ -81,15 +82,16 @@ def make_inputs(
 def _solved(pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, budget: float) -> list[Inputs]:
     if not any(is_float(spec.dtype) for spec in maker.specs):
         return []
-    # Around what is solved for stand ordinary numbers: the example of a composed model is zero everywhere.
+    # Elements that are not solved for get ordinary numbers: the example of a composed model is zero everywhere.
     around = replace(maker, example=maker.random(options.seed, 0).arrays)
     solved = solve_inputs(pool, opened, around, options, goals=GOALS, budget=budget, most=SOLVED)
     return solved.inputs[:SOLVED]
 
 
 def special_samples(maker: InputMaker, seed: int) -> list[Inputs]:
-    """Three: edge numbers side by side, rows of one number (which cancel), and rows whose numbers lie one ULP apart.
-    Only the first has subnormal numbers: what a compiler that may take them for zero makes of it is not judged."""
+    """Return three samples: mixed edge numbers, rows of one repeated number (which cancel), and rows of numbers one ULP
+    apart. Only the first contains subnormal numbers, since results of a compiler that may flush those to zero are not
+    judged."""
     plans = maker.plans(0)
     made = []
     for kind in ("edges", "rows", "neighbours"):
@@ -120,8 +122,8 @@ def _width(array: Array) -> int:
 
 
 def edge_values(dtype: str, *, subnormal: bool = True) -> Array:
-    """Finite numbers at which operators break: zeros, the ends of the range and their roots, where exp and its square
-    overflow and vanish, neighbours of one, poles of tan; each with its sign."""
+    """Return finite numbers at which operators break, with both signs: zeros, the ends of the range and their square
+    roots, the limits of exp and of its square, neighbours of 1 and poles of tan."""
     kind = numpy_dtype(dtype)
     info = ml_dtypes.finfo(kind)
     largest, normal, tiny = float(info.max), float(info.smallest_normal), float(info.smallest_subnormal)
@@ -138,8 +140,8 @@ def edge_values(dtype: str, *, subnormal: bool = True) -> Array:
 
 
 def _of_file(path: Path, maker: InputMaker, seed: int, specs: Sequence[TensorSpec]) -> list[Inputs]:
-    """As they are where they fit the model; otherwise the numbers are laid into the float inputs one after the other,
-    and repeated, so that one file serves models with any number of inputs."""
+    """Read samples from a file. Samples that do not fit the model lend their numbers to its float inputs, repeated as
+    needed, so that one file serves models with any inputs."""
     return [_fitted(arrays, path, maker, seed) for arrays in read_samples(path, specs)]
 
 
@@ -152,6 +154,7 @@ def _fitted(arrays: Arrays, path: Path, maker: InputMaker, seed: int) -> Inputs:
 
 
 def laid(arrays: Arrays, maker: InputMaker, seed: int) -> Arrays:
+    """Fill the float inputs of the model one after the other with the numbers of `arrays`, repeated as needed."""
     floats = [array for array in arrays.values() if is_float(array.dtype.name)]
     numbers = np.concatenate([array.astype(np.float64).reshape(-1) for array in floats]) if floats else np.zeros(0)
     if not numbers.size:
@@ -169,7 +172,7 @@ def laid(arrays: Arrays, maker: InputMaker, seed: int) -> Arrays:
 
 
 def write_samples(folder: Path, samples: Sequence[Inputs]) -> None:
-    """One .npz for each, so that any of them can be given to `driftline check --inputs`."""
+    """Write one .npz file for each sample, which `driftline check --inputs` can read."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, sample in enumerate(samples):
         with open(folder / f"{number}.npz", "wb") as file:

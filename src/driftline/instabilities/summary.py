@@ -24,7 +24,7 @@ _WORST = 20  # models in the table for people
 
 
 def summary_rows(records: Iterable[ModelRecord]) -> list[list[object]]:
-    """A row for each model on each framework."""
+    """Return one row for each model on each framework, in the order of `COLUMNS`."""
     return [_row(record, one) for record in records for one in record.runtimes]
 
 
@@ -49,6 +49,7 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def write_summary(
     folder: Path, records: Sequence[ModelRecord], skipped: Sequence[Skipped], bugs: Iterable[Bug]
 ) -> tuple[Path, Path]:
+    """Write both summary files and return their paths."""
     table, page = folder / "summary.csv", folder / "summary.md"
     write_private(table, [csv_text(COLUMNS, summary_rows(records)).encode()])
     write_private(page, [summary_page(records, skipped, bugs).encode()])
@@ -77,12 +78,13 @@ def summary_page(records: Sequence[ModelRecord], skipped: Sequence[Skipped], bug
 
 
 def frameworks_of(records: Iterable[ModelRecord]) -> list[str]:
-    """By name, those that people compare others with first; which was done first is chance."""
+    """Return the names of all frameworks: the usual ones first, then the others sorted by name."""
     found = {one.framework for record in records for one in record.runtimes}
     return [*(name for name in USUAL if name in found), *sorted(found - set(USUAL))]
 
 
 def framework_table(records: Sequence[ModelRecord]) -> list[str]:
+    """Return a Markdown table of the counts of each framework."""
     rows = []
     for name in frameworks_of(records):
         own = [one for record in records for one in record.runtimes if one.framework == name]
@@ -117,7 +119,8 @@ def _problem_lines(records: Iterable[ModelRecord]) -> list[str]:
 
 
 def instability(record: ModelRecord) -> int:
-    """Models are ranked by it: elements that are NaN or infinite, and runs that end in an error, on any framework."""
+    """Return the number of NaN or infinite elements plus the number of errors, over all frameworks. Models are ranked
+    by it."""
     return sum(one.total("nan") + one.total("inf") + one.errors for one in record.runtimes)
 
 

@@ -1,4 +1,4 @@
-"""In a worker: composed models written as files, and the reference of models on their inputs."""
+"""Worker tasks: write composed models to files, and run the reference of models on their inputs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def _write(model: NamedGraph, folder: Path) -> None:
 
 
 def _as_module(function: Callable[..., Any]) -> Any:
-    """Only of a traced module does TorchScript keep the shapes of the inputs; their names are those of the function."""
+    """Return the function as a module. TorchScript stores input shapes only for traced modules; input names come from
+    the function."""
     import torch
 
     class Composed(torch.nn.Module):  # type: ignore[misc]
@@ -87,7 +88,7 @@ def _as_module(function: Callable[..., Any]) -> Any:
 
 @REFER.serve
 def refer(request: ReferRequest, context: Context) -> ReferredBatch:
-    """What the programs make of their inputs, in their own dtypes and in float64."""
+    """Run the reference of each program on its samples, in the program's own dtypes and in float64."""
     load_plugins(request.plugins)
     found = []
     with Shelf(request.folder / "reference") as shelf:

@@ -1,1 +1,1 @@
-"""Compilers' own rewrite rules, audited: every rule is a claim that two graphs mean the same."""
+"""Audit the rewrite rules of compilers: every rule claims that two graphs are equivalent."""

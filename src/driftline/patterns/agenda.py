@@ -1,4 +1,4 @@
-"""What an audit does next: suspects of new families first, then rules, then suspects like those seen before."""
+"""The order of work in an audit: suspects of new families first, then rules, then suspects like earlier ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Subject = TypeVar("Subject")
 
 
 def growing(items: Sequence[Subject], most: int) -> Iterator[Sequence[Subject]]:
-    """Batches of 1, 2, 4... items, and then of the `most`: a run that is killed soon has kept something."""
+    """Yield batches of 1, 2, 4, ... up to `most` items, so that a run that is killed early has stored some results."""
     size, at = 1, 0
     while at < len(items):
         yield items[at : at + size]
@@ -23,8 +23,8 @@ def growing(items: Sequence[Subject], most: int) -> Iterator[Sequence[Subject]]:
 
 
 def spread(rules: Sequence[Rule]) -> list[str]:
-    """One rule of each optimisation first, then the second ones, and so on. Variants of one function (for training, for
-    halves) count as one: they share what they get wrong."""
+    """Return rule IDs ordered so that the first rule of each optimisation comes first, then the second ones, and so on.
+    Variants of one function (for training, for half precision) count as one, since they share their mistakes."""
     seen: dict[str, int] = {}
     ranked: list[tuple[int, int, str]] = []
     for rule in rules:
@@ -41,8 +41,8 @@ class AgendaItem:
 
 
 class Agenda:
-    """What is to be done next. 0: suspects of new families; 1: rules; 2: suspects like those seen before, and programs
-    that only a real compilation can judge; 3: programs that ordinary code cannot write."""
+    """A queue of work ordered by priority. 0: suspects of new families; 1: rules; 2: suspects like earlier ones, and
+    programs that only a real compilation can judge; 3: programs that ordinary code cannot write."""
 
     def __init__(self, rules: Sequence[str]) -> None:
         self._heap = [AgendaItem((1, at), rule) for at, rule in enumerate(rules)]
@@ -53,6 +53,7 @@ class Agenda:
         self._lock = threading.Condition()
 
     def add_suspect(self, suspect: RuleSuspect, rule: Rule) -> None:
+        """Queue a suspect of `rule`, unless one with the same name was queued before."""
         with self._lock:
             if suspect.name in self._twins:
                 return
@@ -69,7 +70,7 @@ class Agenda:
             self._lock.notify()
 
     def next(self) -> AgendaItem | None:
-        """The most urgent piece of work; None when there is none and no more can come."""
+        """Return the most urgent item, waiting for it if needed; None if there is none and no more can come."""
         with self._lock:
             self._lock.wait_for(lambda: self._heap or not self._open)
             if not self._heap:
@@ -78,6 +79,7 @@ class Agenda:
             return heapq.heappop(self._heap)
 
     def finished(self) -> None:
+        """Say that an item from `next` is done."""
         with self._lock:
             self._open -= 1
             self._lock.notify_all()

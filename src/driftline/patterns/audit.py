@@ -1,4 +1,5 @@
-"""An audit over several compilers, with a memory: what fired and what was found is kept as soon as it is known."""
+"""Audit the rewrite rules of several compilers. Progress and findings are stored as soon as they are known, so that an
+audit can resume."""
 
 from __future__ import annotations
 
@@ -51,26 +52,26 @@ from driftline.store.audits import LISTED, REACHED, AuditEntry, AuditLog, AuditM
 
 _ALSO_ASKED = ("torch", "onnx", "onnxscript", "onnxruntime")  # packages that a list of rules may be made with
 COMPILERS = ("inductor", "onnxruntime", "tvm", "onnxscript")
-PASSES = "inductor passes"  # what Inductor rewrites with outside its pattern tables
+PASSES = "inductor passes"  # Inductor's rewrites outside its pattern tables
 _WEIGHTS = {"inductor": 8.0, PASSES: 2.0, "onnxruntime": 3.0, "tvm": 1.5}  # of the budget; 1 for the others
-ALONE = "one by one"  # what is behind a compiler's name where its passes are tried alone
+ALONE = "one by one"  # suffix of a compiler's name for passes that are tried alone
 SCHEDULED = f"tvm {ALONE}"  # whose passes are tried on functions with schedule primitives too
 SHARE_OF_PROGRAMS = 0.6  # of the time for these passes
 SHARE_OF_SWEEPING = 0.6
-_LEAST = 5.0  # seconds that a step is worth starting for
-LISTING = 30.0  # seconds that a short budget may be overrun while compilers are started to list what they have
-GRACE, SHARE_OF_GRACE = 10.0, 0.05  # seconds after the end of a step's time for what is in hand; of a short budget this
+_LEAST = 5.0  # seconds below which a step is not worth starting
+LISTING = 30.0  # seconds that listing rules may take beyond a short budget, since compilers must start first
+GRACE, SHARE_OF_GRACE = 10.0, 0.05  # seconds for running jobs after a step's deadline; at most this share of the budget
 
 
 class NothingTried(DriftlineError):
-    """The time was over before it was known what there is to try."""
+    """The time ran out before the rules or passes were listed."""
 
     exit_code = NOTHING_COMPARED
 
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """What was asked for."""
+    """The settings of an audit, with defaults filled in."""
 
     compilers: tuple[str, ...]
     only: str = ""
@@ -84,8 +85,9 @@ class AuditPlan:
 def resumed_plan(
     store: Store, *, seconds: float = 0.0, number: int = 0, passes: bool = False
 ) -> tuple[AuditEntry, AuditPlan]:
-    """The audit to go on with: that of a number, or the last one that did not come to its end; with a longer time, also
-    the last one whose time was spent. The time counts from its beginning. `passes`: of passes, not of rules."""
+    """Return the entry and plan of the audit to resume: the one with the given number, or else the last unfinished one,
+    or else (if `seconds` is given) the last one. The budget `seconds` counts from the start of that audit. `passes`
+    selects tests of passes instead of audits of rules."""
     log = AuditLog(store)
     entries = [log.entry(number)] if number else log.entries()
     own = [one for one in entries if one and bool(one.plan.get("passes")) == passes]
@@ -105,7 +107,7 @@ def resumed_plan(
 
 
 def planned_audit(store: Store, asked: AuditSettings, *, passes: bool) -> tuple[AuditPlan, AuditEntry | None]:
-    """Plan a new audit, or return the plan and the entry of the one to go on with."""
+    """Return the plan of the audit, and the entry of the audit that it resumes (None for a new one)."""
     if asked.resume:
         going, plan = resumed_plan(store, seconds=asked.seconds or 0.0, number=asked.number, passes=passes)
         return plan, going
@@ -124,7 +126,8 @@ def planned_audit(store: Store, asked: AuditSettings, *, passes: bool) -> tuple[
 
 
 def chosen_compilers(names: Sequence[str] | None, *, passes: bool = False) -> tuple[str, ...]:
-    """The compilers asked for, or all that are here; one that is not there is an error only when it was asked for."""
+    """Return the compilers in `names`, or all available ones if `names` is None. A named compiler that is not available
+    is an error."""
     what, states = ("passes", compilers_with_passes()) if passes else ("rules", available_compilers())
     if names is None:
         return tuple(name for name, reason in states.items() if not reason)
@@ -142,7 +145,7 @@ def chosen_compilers(names: Sequence[str] | None, *, passes: bool = False) -> tu
 
 
 def split_device(names: Sequence[str] | None) -> tuple[list[str] | None, str]:
-    """The compilers, and the device of Inductor's rules: `inductor:device=cuda` names both."""
+    """Return the compilers, and the device of Inductor's rules: `inductor:device=cuda` gives both."""
     if names is None:
         return None, CPU
     targets = [Target.parse(name) for name in names]
@@ -162,7 +165,7 @@ def split_device(names: Sequence[str] | None) -> tuple[list[str] | None, str]:
 
 
 def require_device(pool: Pool, device: str) -> None:
-    """Does Inductor see it here?"""
+    """Raise BackendUnavailable if torch does not see the device on this machine."""
     if device == CPU:
         return
     # An ordinary worker has only torch to import, and knows of all but a GPU, which it cannot open.
@@ -177,14 +180,15 @@ def require_device(pool: Pool, device: str) -> None:
 
 @dataclass
 class CompilerResult:
-    """What came of one compiler's rules."""
+    """How far the rules of one compiler came in the audit."""
 
     version: str
     rules: list[RuleProgress]
     only_scheduled: tuple[str, ...] = ()  # passes that changed functions with schedule primitives, and no other program
 
     def counts(self) -> dict[str, Any]:
-        """Rules by how far they were brought; each counts for every step below the one it reached."""
+        """Return the numbers of rules that reached each step (a rule counts for all earlier steps too), and why others
+        did not fire."""
         ranks = [one.reach.rank for one in self.rules]
         reasons = Counter(one.reason for one in self.rules if one.reach is not Reach.FIRED)
         fired = [one.rule.optimisation for one in self.rules if one.reach is Reach.FIRED]
@@ -201,20 +205,20 @@ class CompilerResult:
 
 @dataclass
 class AuditResult:
-    """Everything an audit brought."""
+    """The results of an audit."""
 
     plan: AuditPlan
     seconds: float = 0.0
     compilers: dict[str, CompilerResult] = field(default_factory=dict)
     bugs: dict[str, tuple[Bug, Told]] = field(default_factory=dict)  # by id, with the first finding
     out_of_reach: list[Told] = field(default_factory=list)  # wrong, but on programs that ordinary code cannot write
-    internal_errors: list[str] = field(default_factory=list)  # what went wrong in Driftline itself
+    internal_errors: list[str] = field(default_factory=list)  # errors in Driftline itself
     cut: list[str] = field(default_factory=list)  # compilers whose time was spent before all was done
     failed_steps: list[FailedStep] = field(default_factory=list)
 
 
 def available_compilers() -> dict[str, str]:
-    """The compilers whose rules can be audited; and for each why not, when it cannot be."""
+    """Return, for each compiler whose rules can be audited, why it is not available here; an empty string if it is."""
     found = {}
     for name in COMPILERS:
         state = BACKENDS.get(name).installed()
@@ -223,7 +227,7 @@ def available_compilers() -> dict[str, str]:
 
 
 def rules_of(checker: Checker, compiler: str, device: str = CPU) -> tuple[str, list[Rule]]:
-    """The version of a compiler and its rules; those of Inductor as they are on a device."""
+    """Return the version of a compiler and its rules; Inductor's rules are listed for `device`."""
     backend = BACKENDS.get(compiler)
 
     def ask() -> dict[str, Any]:
@@ -240,26 +244,27 @@ def rules_of(checker: Checker, compiler: str, device: str = CPU) -> tuple[str, l
 
 
 def passes_of(checker: Checker, compiler: str, plugins: tuple[str, ...] = ()) -> tuple[str, list[Rule]]:
-    """The version of a compiler and its passes, with why one cannot be tried alone, if so."""
+    """Return the version of a compiler and its passes. A pass that cannot be tried alone says why."""
     return BACKENDS.get(compiler).version(), PassesOneByOne(compiler, plugins).rules(checker.pool)
 
 
 def all_rules_of(checker: Checker, compiler: str, device: str = CPU) -> dict[str, tuple[str, list[Rule]]]:
-    """The same with what rewrites outside any table, under a name of its own."""
+    """Like `rules_of`, by compiler name. Inductor's rewrites outside the pattern tables are included under the name
+    `PASSES`."""
     version, rules = rules_of(checker, compiler, device)
     outside = {PASSES: (version, list_outside(checker)[0])} if compiler == "inductor" else {}
     return {compiler: (version, rules), **outside}
 
 
 def chosen(rule: Rule, only: str) -> bool:
-    """Does the pattern name this rule: by id, name, group, compiler, or `compiler/group/name`?"""
+    """True if the pattern `only` is empty or matches the rule's id, name, group, compiler, or `compiler/group/name`."""
     names = (rule.id, rule.name, rule.group, rule.compiler, f"{rule.compiler}/{rule.group}/{rule.name}")
     return not only or any(fnmatchcase(name, only) for name in names)
 
 
 class Audit:
-    """One audit. Findings go into the store; the listener hears what happens. With an audit that did not come to
-    its end, it goes on with that one."""
+    """Runs one audit, or resumes the unfinished one in `going`. Findings go into the store; the listener gets
+    events."""
 
     def __init__(
         self,
@@ -271,7 +276,7 @@ class Audit:
         going: AuditEntry | None = None,
         more_time: bool = False,
     ) -> None:
-        """`more_time`: compilers whose time was spent before they were done get some more."""
+        """With `more_time`, compilers that ran out of time in the resumed audit are audited further."""
         self._checker = checker
         self._store = store
         self._entry = going or AuditLog(store).begin(asdict(plan))
@@ -281,7 +286,7 @@ class Audit:
         self.result = AuditResult(plan)
 
     def run(self) -> AuditResult:
-        """Audit the compilers one after the other, each for its share of the time that is left."""
+        """Audit the compilers one after the other, each for its share of the remaining time."""
         entry, plan = self._entry, self.result.plan
         self._listener(AuditStarted(entry.id, plan.compilers, plan.seconds, entry.seconds, entry.run))
         overall = time.monotonic() + plan.seconds - entry.seconds
@@ -306,7 +311,7 @@ class Audit:
             raise NothingTried(
                 f"The budget of {plan.seconds:.0f} s ended while the {word} were being listed; give more with --budget."
             ) from error
-        except DriftlineError as error:  # what was asked for cannot be had: there is nothing to go on with later
+        except DriftlineError as error:  # the request itself is invalid, so there is nothing to resume later
             self._memory.close(finished=not isinstance(error, WorkerStartError))
             raise
 
@@ -333,8 +338,8 @@ class Audit:
                     self._note_end(compiler, cut=time.monotonic() >= deadline)
             self.result.seconds = memory.seconds
             with closing_step(failed, "noting the end of the audit", "--resume brings it to its end"):
-                memory.close(finished=not failed)  # what failed is tried again when the audit is resumed
-        except BaseException:  # Ctrl-C too: the audit is kept as one that can be resumed
+                memory.close(finished=not failed)  # failed steps are tried again when the audit is resumed
+        except BaseException:  # including Ctrl-C: the audit can be resumed
             self._keep_reached()
             memory.close(finished=False)
             raise
@@ -353,14 +358,14 @@ class Audit:
         return min(GRACE, SHARE_OF_GRACE * self.result.plan.seconds)
 
     def _keep_reached(self) -> None:
-        """How far each rule was brought: `driftline coverage` reads it."""
+        """Store how far each rule came, which `driftline coverage` reads."""
         reached = {name: {r.rule.id: str(r.reach) for r in one.rules} for name, one in self.result.compilers.items()}
         self._memory.keep_all(REACHED, reached)
 
     @contextlib.contextmanager
     def _hard_stop(self, deadline: float) -> Iterator[None]:
-        """What a step has in hand when its time is over may go on for a moment, and is ended then: what is half done
-        is done again by the next run. Else the steps would add up to minutes."""
+        """Let jobs that are running at the deadline continue for a short grace time, then end them; the next run
+        repeats them. Without this, the steps could overrun the budget by minutes."""
         pool = self._checker.pool
         before = pool.deadline
         pool.deadline = min(before, deadline + self._grace)
@@ -371,7 +376,7 @@ class Audit:
             pool.deadline = before
 
     def _recall(self) -> None:
-        """What was found before the audit was killed."""
+        """Load what an earlier run of this audit found."""
         for bug, body in self._memory.kept("bug").items():
             if self._store.has_bug(bug):
                 self.result.bugs[bug] = (self._store.bug(bug), Told(**body))
@@ -421,8 +426,8 @@ class Audit:
             self._perturb(compiler, audit, deadline)
 
     def _passes(self, compiler: str, version: str, rules: list[Rule], deadline: float | None) -> None:
-        """Fusions and no-ops are perturbed like rules; passes, decompositions and lowerings are only counted: a hunt
-        judges them with every program it compiles."""
+        """Perturb fusions and no-op removals like rules. Passes, decompositions and lowerings are only counted, since a
+        hunt tests them with every program that it compiles."""
         audit = self._inductor_audit(compiler, version, rules)
         if deadline is not None:
             now = time.monotonic()
@@ -437,7 +442,7 @@ class Audit:
                 one.reason = "no operator test brings it about"
 
     def _inductor_audit(self, compiler: str, version: str, rules: list[Rule]) -> InductorAudit:
-        """With what is remembered of these rules."""
+        """Return the audit of Inductor's rules, with the progress that earlier runs stored."""
         plan = self.result.plan
         audit = InductorAudit(self._checker, rules, seed=plan.seed, jobs=self._checker.jobs, device=plan.device)
         self.result.compilers[compiler] = CompilerResult(version, list(audit.progress.values()))
@@ -510,7 +515,7 @@ class Audit:
         self.result.compilers[compiler] = CompilerResult(version, list(_brought(rules, audit.tally.reach)))
 
     def _scheduled(self, compiler: str, version: str, rules: list[Rule], deadline: float | None) -> None:
-        """TVM's passes on programs, and those of TensorIR on functions with schedule primitives too."""
+        """Try TVM's passes on programs, and its TensorIR passes also on functions with schedule primitives."""
         now = time.monotonic()
         fitting = [rule for rule in rules if rule.group == TENSOR_IR and not rule.unreachable]
         share = SHARE_OF_PROGRAMS if fitting else 1.0
@@ -545,7 +550,7 @@ class Audit:
         self.result.compilers[compiler] = CompilerResult(before.version, brought, more)
 
     def _keep_scheduled(self, bug: Bug, rules: Mapping[str, Rule]) -> None:
-        """A bug that is in the store already."""
+        """Add a bug that is already in the store to the results of the audit."""
         finding = bug.findings[0]
         (target,) = self._store.load_case(finding.case_id).targets
         rule = rules[dict(target.options)[ONE_PASS]]
@@ -574,6 +579,7 @@ class Audit:
     # -- findings ----------------------------------------------------------------------------------------------------
 
     def keep(self, found: Found) -> None:
+        """Store a finding as a bug, or note it as out of reach if ordinary code cannot write its program."""
         told = found.told()
         if not found.reachable:
             self._memory.keep("out of reach", f"{found.rule.id} {found.mutation} {told.target}", told.to_json())

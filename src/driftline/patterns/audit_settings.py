@@ -23,14 +23,14 @@ class AuditKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """What an audit, or a test of passes, is asked for."""
+    """The settings of an audit or of a test of passes."""
 
     seconds: float | None = None  # None: half an hour for rules, ten minutes for passes
     compilers: Sequence[str] | None = None  # None: all that are installed
     only: str = ""  # a pattern of rules or passes
     seed: int = 0
-    resume: bool = False  # go on with the last one that was interrupted
-    number: int = 0  # of the one that is resumed
+    resume: bool = False  # resume the last one that was interrupted
+    number: int = 0  # number of the audit to resume
     plugins: Sequence[str] = ()  # Python files that register further passes
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Compilers that take ONNX and whose rules go by name: what an audit asks of them, and where each is."""
+"""Compilers that take ONNX and have named rules: the interface that an audit uses, and where each is implemented."""
 
 from __future__ import annotations
 
@@ -20,50 +20,51 @@ _AUDITEES = {
 
 
 class Auditee:
-    """A compiler with named rules. One subclass for each compiler."""
+    """The interface to a compiler with named rules. Each compiler has its own subclass."""
 
     compiler: str
     batch = 40  # models in one job: some seconds of work
     ways = 4  # of writing each idiom: with and without nodes before and after it
 
     def rules(self, pool: Pool) -> list[Rule]:
-        """Every rule that is known of, with why it cannot fire here, if so."""
+        """Return every known rule. A rule that cannot fire here says why."""
         raise NotImplementedError
 
     def target(self, rule: Rule | None = None) -> Target:
-        """The compiler as users have it; with what a rule needs, when that is off by default."""
+        """Return the compiler as users have it, with the options that the rule needs if it is off by default."""
         return Target(self.compiler, None, rule.needs if rule else ())
 
     def surveyed(self, rules: Sequence[Rule]) -> list[Target]:
-        """On which targets models are looked at, so that all of these rules are seen."""
+        """Return the targets to run models on so that all of these rules can fire."""
         return list(dict.fromkeys(self.target(rule) for rule in rules))
 
     def without(self, target: Target, rule: Rule) -> Target | None:
-        """The same without this rule; `None` when nothing works without it."""
+        """Return the target without this rule; None if the compiler does not work without it."""
         raise NotImplementedError
 
     def alone(self, target: Target, rule: Rule) -> Target | None:
-        """The compiler with no other rule than this; `None` when that cannot be had."""
+        """Return the target with this rule only; None if that is not possible."""
         return None
 
     def exact(self, rule: Rule) -> bool:
-        """Does the rule promise to keep what a model means? Some say openly that they do not."""
+        """True if the rule claims to preserve results. Some rules openly do not."""
         return True
 
     def convincing(self, rule: Rule, verdict: Verdict) -> bool:
-        """May a failure be put down to the rule itself?"""
+        """True if the failure can be blamed on the rule itself."""
         return True
 
     def models(self, pool: Pool, seed: int) -> OnnxModels:
-        """Where its programs come from."""
+        """Return the source of the programs to try."""
         return OnnxModels(pool, seed)
 
     def ask(self, pool: Pool, target: Target, models: Sequence[Made], fired: Mapping[str, int]) -> list[SurveySeen]:
-        """What it does with each model. `fired`: how many models each rule has fired on before; the same whatever else
-        is asked at the same time."""
+        """Return what the compiler does with each model. `fired` says on how many models each rule has fired before.
+        The answers do not depend on the other models in the batch."""
         raise NotImplementedError
 
 
 def auditee(compiler: str) -> Auditee:
+    """Return the auditee of a compiler by name."""
     made: Auditee = import_string(_AUDITEES[compiler])()
     return made

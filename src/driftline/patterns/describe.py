@@ -1,4 +1,4 @@
-"""One rule for people: its pattern, its source, a program that fires it, what it leaves free."""
+"""Describe one rule for people: its pattern, its source, a program that fires it, and what it leaves unconstrained."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECONDS = 30.0  # to find a program for one rule
 
 
 def describe(checker: Checker, name: str) -> dict[str, Any]:
-    """Everything that is known of the rule with this id or name."""
+    """Return everything that is known about the rule with this id or name."""
     return describe_rule(checker, find_rule(checker, name))
 
 
@@ -47,7 +47,8 @@ def describe_rule(checker: Checker, rule: Rule) -> dict[str, Any]:
 
 
 def _onnx_program(checker: Checker, rule: Rule) -> dict[str, Any]:
-    """An idiom that fires the rule, and what an audit changes in it."""
+    """Return a model that fires the rule, as text, and the kinds of changes that an audit makes to it; or why there is
+    none."""
     if rule.unreachable:
         return {"reason": rule.unreachable}
     asked = auditee(rule.compiler)
@@ -71,6 +72,7 @@ def _text(path: Path) -> str:
 
 
 def find_rule(checker: Checker, name: str) -> Rule:
+    """Return the rule with this id, name or start of an id. Raises an error with suggestions if there is none."""
     named = find_pass(name)
     if named and name != named.name:
         return named  # xla/fusion

@@ -1,4 +1,4 @@
-"""Rules of two versions of one compiler, side by side: what is new is a new target for an audit."""
+"""Compare the rules of two versions of one compiler. New and changed rules are worth an audit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driftline.patterns.inductor_audit import list_rules
 
 @dataclass(frozen=True)
 class Listed:
-    """The rules of one version."""
+    """The rules of one version of a compiler."""
 
     version: str
     rules: Sequence[Rule]
@@ -26,8 +26,8 @@ class Listed:
 
 @dataclass(frozen=True)
 class RulesDifference:
-    """From the other version to this one. A rule is changed when another one of the same pass and name took its place:
-    its pattern or its condition is not what it was."""
+    """The difference from the old version to the new one. A rule counts as changed if a rule of the same pass and name
+    replaced it: its pattern or its condition differs."""
 
     old: str
     new: str
@@ -49,6 +49,7 @@ class RulesDifference:
 
 
 def difference(old: Listed, new: Listed) -> RulesDifference:
+    """Compare two lists of rules."""
     before = {rule.id: rule for rule in old.rules}
     after = {rule.id: rule for rule in new.rules}
     gone = [rule for id_, rule in before.items() if id_ not in after]
@@ -70,12 +71,14 @@ def _same_name(old: str, new: str) -> bool:
 
 
 def _variant_of(old: str, new: str) -> bool:
-    """A version may have lengthened the names of variants: pattern_1 may be pattern_1_training, but not pattern_18."""
+    """True if one name extends the other, since versions may lengthen the names of variants: pattern_1 becomes
+    pattern_1_training, but not pattern_18."""
     return new.startswith(f"{old}_") or old.startswith(f"{new}_")
 
 
 def listed_in(checker: Checker, other: str) -> Listed:
-    """The rules of another torch: `torch==2.12.0` of an environment, a virtualenv or its python, or a saved list."""
+    """Return the rules of another torch: `torch==2.12.0` in an environment, a virtualenv or its python, or a saved
+    list."""
     path = Path(other)
     if path.suffix == ".json":
         return _saved(path)

@@ -1,4 +1,4 @@
-"""What an audit finds: a program that a rule gets wrong, checked as a user would run it."""
+"""Findings of an audit: programs that a rule gets wrong, confirmed in the way a user would run them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driftline.oracle.judge import Reference
 
 @dataclass(frozen=True)
 class Told:
-    """A finding as it is kept and shown: plain values, which outlive the process that found it."""
+    """A finding as plain values, which can be stored and shown after the process that found it has ended."""
 
     rule: Mapping[str, str]  # id, name, group, where
     mutation: str
@@ -32,7 +32,7 @@ class Told:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A confirmed failure, with the rule to blame and what was changed to bring it out."""
+    """A confirmed failure, with the rule to blame and the change that caused it."""
 
     rule: Rule
     mutation: str
@@ -45,7 +45,7 @@ class Found:
     reachable: bool = True  # ordinary code can write this program
 
     def about(self) -> dict[str, Any]:
-        """What goes into the store beside the verdict."""
+        """Return what the store keeps with the verdict."""
         rule = self.rule
         return {
             "rule": {"id": rule.id, "name": rule.name, "group": rule.group, "where": rule.where},
@@ -57,5 +57,6 @@ class Found:
         }
 
     def told(self) -> Told:
+        """Return the finding as plain values."""
         verdict = self.result.verdict
         return Told(**self.about(), target=str(self.result.target), kind=str(verdict.kind), reason=verdict.reason)

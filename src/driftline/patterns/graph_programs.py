@@ -1,4 +1,4 @@
-"""Programs of the operator table for a compiler that takes no ONNX, with the methods of `OnnxModels`."""
+"""Random programs of the operator table for a compiler that does not take ONNX, with the interface of `OnnxModels`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ GENERATOR = "graph"
 
 
 class GraphPrograms(OnnxModels):
-    """Random graphs in another form. Nothing is changed in them: of each arm there are as many as one likes."""
+    """Makes random graphs in another format. They are not changed, since there are as many for each operator as
+    needed."""
 
     def __init__(self, pool: Pool, seed: int, form: str) -> None:
         super().__init__(pool, seed)

@@ -1,8 +1,8 @@
-"""The audit of TorchInductor: bring every rule to fire, change what it leaves free, check what looks wrong.
+"""The audit of TorchInductor: make every rule fire, change what it leaves unconstrained, check what looks wrong.
 
-Runs in the parent; workers do everything that needs torch. Firing comes first, one program for each rule. Then rules
-are perturbed, those of different optimisations first; a suspect of a new family is checked before the next rule is
-touched, its twins when there is time left.
+Runs in the parent; workers do everything that needs torch. Firing comes first, with one program for each rule. Then
+rules are perturbed, those of different optimisations first. A suspect of a new family is checked before the next rule;
+similar suspects are checked if there is time left.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def worker_kind(python: str = sys.executable, device: str = CPU) -> WorkerKind:
 
 @dataclass
 class RuleProgress:
-    """How far one rule was brought, and the program that did it."""
+    """How far one rule came, and the program that it reached this with."""
 
     rule: Rule
     reach: Reach = Reach.NONE
@@ -98,39 +98,39 @@ class RuleProgress:
         return {key: value for key, value in vars(self).items() if key != "rule"}
 
     def take(self, firing: Firing) -> None:
-        """Its program is now this one."""
+        """Store the program of a firing as the rule's program."""
         self.text, self.needs, self.training = firing.text, dict(firing.needs), firing.training
         self.attempt = firing.attempt or 0
 
 
 class Perturbed(NamedTuple):
-    """A rule that was gone through, and what looked wrong."""
+    """A rule that was perturbed, and the suspects that were found."""
 
     rule: str
     suspects: list[RuleSuspect]
 
 
 class Settled(NamedTuple):
-    """A suspect that was checked, and what came of it."""
+    """A suspect that was checked, and the confirmed failure if there is one."""
 
     suspect: RuleSuspect
     found: Found | None
 
 
 class ProcessDied(NamedTuple):
-    """A subject on which the worker died, and how."""
+    """A subject on which the worker died, and how it ended."""
 
     subject: str
     detail: str
 
 
 class InductorAudit:
-    """One audit over some of Inductor's rules."""
+    """An audit of some of Inductor's rules."""
 
     def __init__(
         self, checker: Checker, rules: Sequence[Rule], *, seed: int = 0, jobs: int = 2, device: str = CPU
     ) -> None:
-        """`device`: where the programs run."""
+        """`device` is the device that the programs run on."""
         self.progress = {rule.id: RuleProgress(rule, reason=rule.unreachable) for rule in rules}
         self._checker = checker
         self._seed = seed
@@ -140,7 +140,7 @@ class InductorAudit:
         self.internal_errors: list[str] = []
 
     def only(self, rules: Sequence[str]) -> InductorAudit:
-        """The same for some of the rules; what is found out is known to both."""
+        """Return an audit of some of these rules. It shares its progress and errors with this one."""
         part = InductorAudit(self._checker, [], seed=self._seed, jobs=self._jobs, device=self._device)
         part.progress = {rule: self.progress[rule] for rule in rules if rule in self.progress}
         part.internal_errors = self.internal_errors
@@ -149,12 +149,12 @@ class InductorAudit:
     # -- firing ------------------------------------------------------------------------------------------------------
 
     def fire(self, deadline: float) -> Iterator[RuleProgress]:
-        """Bring rules to fire, and tell of each that got somewhere new."""
+        """Make rules fire, and yield the progress of each rule that came further."""
         waiting = [id_ for id_, one in self.progress.items() if not one.reason and one.reach is not Reach.FIRED]
         with ThreadPoolExecutor(self._jobs) as threads:
             futures = [threads.submit(self._fire_batch, batch, deadline) for batch in growing(waiting, BATCH)]
             try:
-                for future in as_completed(futures):  # what is known is kept, whatever the others still do
+                for future in as_completed(futures):  # store results as soon as they are known
                     yield from future.result()
             except BaseException:
                 threads.shutdown(wait=False, cancel_futures=True)
@@ -170,7 +170,7 @@ class InductorAudit:
         def request(subjects: tuple[str, ...], folder: Path) -> FireRequest:
             return FireRequest(subjects, folder, SECONDS_TO_FIRE, ATTEMPTS, self._device)
 
-        with contextlib.suppress(PoolExpired):  # what was seen until then counts
+        with contextlib.suppress(PoolExpired):  # results until then count
             for answer in self._ask(FIRE, batch, request, deadline):
                 with self._lock:
                     if isinstance(answer, ProcessDied):
@@ -197,8 +197,8 @@ class InductorAudit:
                 yield second
 
     def sweep(self, subjects: Sequence[str], deadline: float) -> Iterator[str]:
-        """See what the programs of some subjects bring about; the subject of each that was done. For what has no
-        pattern to build a program from: passes, decompositions, lowerings."""
+        """Find which rewrites the programs of each subject trigger, and yield each finished subject. Used for rewrites
+        without a pattern to build a program from: passes, decompositions, lowerings."""
 
         def request(subjects: tuple[str, ...], folder: Path) -> SweepRequest:
             return SweepRequest(subjects, folder, SECONDS_TO_FIRE, self._seed, self._device)
@@ -225,7 +225,7 @@ class InductorAudit:
     def perturb(
         self, deadline: float, done: Collection[str] = (), waiting: Sequence[RuleSuspect] = ()
     ) -> Iterator[Perturbed | Settled]:
-        """Go through the rules, but for those that are `done`, and check what looks wrong, with what is `waiting`."""
+        """Perturb the rules that fired, except those in `done`, and check the suspects found and those in `waiting`."""
         # A rule that matches and does not fire may fail on every match, which is a finding too.
         wanted = (Reach.FIRED, Reach.MATCHED)
         fired = [
@@ -296,7 +296,7 @@ class InductorAudit:
             work.add_suspect(suspect, one.rule)
 
     def _confirm(self, suspect: RuleSuspect) -> Found | None:
-        """The ordinary check, of the program as a user would write it."""
+        """Check the suspect's program in the way a user would run it. Returns the finding, or None if it passes."""
         rule = self._blamed(suspect)
         options = dict(suspect.needs)
         if suspect.dynamic:
@@ -325,14 +325,15 @@ class InductorAudit:
         )
 
     def _blamed(self, suspect: RuleSuspect) -> Rule:
-        """The rule that was asked about, unless the blame lies with another one."""
+        """Return the rule that was perturbed, or a rule to blame instead if it is not among the guilty."""
         name = suspect.rule
         if suspect.guilty and name not in suspect.guilty:
             name = next((other for other in suspect.guilty if other in self.progress), name)
         return self.progress[name].rule
 
     def _guilty(self, case: Case, result: TargetResult, suspect: RuleSuspect) -> tuple[tuple[str, ...], str]:
-        """Does it pass when these rules may not fire? The proof that they are to blame."""
+        """Check that the program passes with these rules forbidden. Returns the rules and that target, or empty values
+        if not."""
         blamed = self._with_twins(suspect.guilty or [suspect.rule])
         target = Target("inductor", options=(*result.target.options, ("forbid", "+".join(sorted(blamed)))))
         outcome = self._checker.check(case.only(target))
@@ -340,7 +341,7 @@ class InductorAudit:
         return (blamed, str(target)) if passed else ((), "")
 
     def _with_twins(self, rules: Sequence[str]) -> tuple[str, ...]:
-        """The rules and those of the same name: one often does what the other may not."""
+        """Return the rules and all rules of the same optimisation, since one often replaces the other."""
         names = {self.progress[rule].rule.optimisation for rule in rules if rule in self.progress}
         twins = [rule for rule, one in self.progress.items() if one.rule.optimisation in names]
         return tuple(sorted({*rules, *twins}))
@@ -354,8 +355,8 @@ class InductorAudit:
         request_for: Callable[[tuple[str, ...], Path], Many],
         deadline: float,
     ) -> Iterator[RuleAnswer | ProcessDied]:
-        """The answers of a task for each subject. One that kills the worker is told of, and the rest go on. Raises
-        `PoolExpired` when the time is over, after the answers until then."""
+        """Yield the answers of a task for each subject. A subject that kills the worker is reported as `ProcessDied`,
+        and the others continue. Raises `PoolExpired`, after the answers so far, when the time is over."""
         pending = list(subjects)
         pool = self._checker.pool
         lost = 0
@@ -395,18 +396,19 @@ def _progress(lines: Sequence[object]) -> tuple[set[str], str | None]:
 
 
 def list_rules(checker: Checker, python: str = sys.executable, device: str = CPU) -> tuple[str, list[Rule]]:
-    """The version of torch in an interpreter, and its rules. Which of them can fire depends on the device."""
+    """Return the version of torch in an interpreter, and its rules. Which of them can fire depends on the device."""
     listed = checker.pool.ask(worker_kind(python, device), LIST_RULES, ListRulesRequest())
     return listed.version, list(listed.rules)
 
 
 def _has_own_program(rule: str) -> bool:
-    """Outside the tables, programs are written by hand; what was swept besides only shows that it is at work."""
+    """True for rules outside the tables, whose programs are written by hand; a sweep only shows that they are
+    active."""
     return "/" in rule
 
 
 def list_outside(checker: Checker) -> tuple[list[Rule], list[str]]:
-    """What rewrites graphs outside the tables, and the subjects that programs can be made about."""
+    """Return the rewrites outside the pattern tables, and the subjects to sweep for them."""
 
     def ask() -> dict[str, Any]:
         answer = checker.pool.ask(worker_kind(), LIST_OUTSIDE, ListOutsideRequest())

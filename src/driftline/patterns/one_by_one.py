@@ -1,4 +1,4 @@
-"""A compiler's passes one at a time, as an audit sees them: the target with one pass against the one with none."""
+"""Audit a compiler's passes one at a time: the target with one pass against the target with none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TIMEOUT = 180.0  # seconds for one job: every pass is compiled for itself
 
 
 class PassesOneByOne(Auditee):
-    """The passes of one compiler. `names` are those to try; nothing: all."""
+    """The passes of one compiler. `names` are the passes to try; None means all."""
 
     def __init__(self, compiler: str, plugins: tuple[str, ...] = (), names: Sequence[str] | None = None) -> None:
         self.compiler = compiler
@@ -56,7 +56,7 @@ class PassesOneByOne(Auditee):
         return rules
 
     def _rewrites(self, pool: Pool) -> list[Rule]:
-        """The rules that an audit knows, where each can be applied alone like a pass."""
+        """Return the rules of the compiler's ordinary audit, if each can be applied alone like a pass."""
         if self.compiler not in _RULES_ALONE:
             return []
         known = auditee(self.compiler)
@@ -101,8 +101,8 @@ class PassesOneByOne(Auditee):
         return survey(pool, self._worker(), AUDIT, request, models, timeout=TIMEOUT)
 
     def _ended_by(self, pool: Pool, model: Made, names: Sequence[str]) -> SurveySeen | None:
-        """What is seen with each pass for itself, where one of them ends the process; nothing when the program does so
-        without any pass."""
+        """Run each pass alone on a model that ended the process, to see which passes do so. Returns None if the model
+        ends the process without any pass."""
         if self._ask(pool, [model], (), ())[0].crash:
             return None
         seen = SurveySeen()
@@ -123,7 +123,8 @@ class PassesOneByOne(Auditee):
 
 
 def compilers_with_passes() -> dict[str, str]:
-    """The compilers whose passes can be tried one by one; and for each why not here, when it is not installed."""
+    """Return, for each compiler whose passes can be tried one by one, why it is not available here; an empty string if
+    it is."""
     found = {}
     for name in BACKENDS:
         backend = BACKENDS.get(name)

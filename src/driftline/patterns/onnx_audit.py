@@ -1,8 +1,8 @@
-"""The audit of a compiler that takes ONNX: fire its rules, change what they leave free, judge what differs.
+"""The audit of a compiler that takes ONNX: fire its rules, change what they leave unconstrained, judge what differs.
 
-First every idiom as it is, to see which rules it fires; then operator tests and random graphs, for rules that no idiom
-fires; then the models that fire something, each with one thing changed. Where the results with and without a rule
-differ, the ordinary `check` decides, on the compiler as users have it; and the rule is named only if the model passes
+First every idiom is tried unchanged, to see which rules it fires; then operator tests and random graphs, for rules that
+no idiom fires; then the models that fire a rule, each with one change. Where the results with and without a rule
+differ, the ordinary `check` decides, on the compiler as users have it; the rule is blamed only if the model passes
 without it.
 """
 
@@ -59,10 +59,10 @@ class AuditFailure(NamedTuple):
 
 
 class GuiltyRule(NamedTuple):
-    """A rule that was seen to break a model."""
+    """A rule that is to blame for a failing model."""
 
     rule: Rule
-    change: str  # what was changed in a model that it fires on; empty: nothing
+    change: str  # the change to a model that the rule fires on; empty: none
     failure: AuditFailure
     base: str  # the idiom, or the program of another generator
     without: Target  # on which the model passes: the same compiler without the rule
@@ -70,7 +70,7 @@ class GuiltyRule(NamedTuple):
 
 @dataclass
 class ModelOutcome:
-    """What came of one model on one target: all that has to be known in order to go on after it."""
+    """The results of one model on one target: everything needed to resume the audit after it."""
 
     matched: list[str] = field(default_factory=list)  # names of rules
     fired: list[str] = field(default_factory=list)
@@ -81,15 +81,16 @@ class ModelOutcome:
 
 @dataclass
 class Tally:
-    """How far each rule was brought, and what was looked at."""
+    """How far each rule came, and counts of what was tried."""
 
     reach: dict[str, Reach] = field(default_factory=dict)  # by the rule's name
     models: int = 0
     suspects: int = 0
-    sound: int = 0  # suspects that pass the check: rounding, or what the standard leaves open
+    sound: int = 0  # suspects that pass the check: rounding, or results that the standard leaves undefined
     unattributed: int = 0  # failures that no single rule explains: the kernels' own
 
     def raise_to(self, name: str, reach: Reach) -> None:
+        """Record that a rule reached a step, unless it has come further before."""
         if reach.rank > self.reach.get(name, Reach.NONE).rank:
             self.reach[name] = reach
 
@@ -110,7 +111,7 @@ class OnnxAuditPlan:
 
 
 class OnnxAudit:
-    """One audit. `run` yields the rules that break a model; `tally` counts the rest."""
+    """One audit. `run` yields the rules that break a model; `tally` counts everything else."""
 
     def __init__(
         self,
@@ -142,7 +143,8 @@ class OnnxAudit:
 
     @cached_property
     def rules(self) -> dict[str, Rule]:
-        """Listed when they are needed: what an earlier run has kept is counted without asking the compiler."""
+        """The rules by name. Listed on first use, so that stored results can be counted without starting the
+        compiler."""
         return {rule.name: rule for rule in self._auditee.rules(self._checker.pool)}
 
     def run(self) -> Iterator[GuiltyRule]:
@@ -179,7 +181,7 @@ class OnnxAudit:
         return (rule for rule in rules if not rule.unreachable and self.tally.reach.get(rule.name) is not Reach.FIRED)
 
     def _bases(self, targets: Sequence[Target], target: Target) -> list[str]:
-        """What fires a rule that is audited: all that were written for it, and a few of the other programs."""
+        """Return models that fire an audited rule: all idioms, and a few of the other programs."""
         found: dict[str, None] = {}
         for name, bases in self._firing.items():
             rule = self.rules.get(name)
@@ -191,7 +193,8 @@ class OnnxAudit:
     def _pass(
         self, target: Target, wanted: Sequence[tuple[str, int]], words: str, share: float = 1.0
     ) -> Iterator[GuiltyRule]:
-        """Ask about models that were not asked about before, until this share of the budget is spent."""
+        """Survey the models that were not surveyed before, until this share of the budget is spent, and yield guilty
+        rules."""
         wanted = [pair for pair in wanted if _name(target, *pair) not in self._known]
         end = self._begun + share * self._plan.budget
         done = 0
@@ -208,7 +211,7 @@ class OnnxAudit:
             fired = len(self.tally.fired())
             done += len(batch)
             self._tell(f"{words}: {done} of {len(wanted)}, {fired} of {len(self.rules)} rules fired")
-            outcomes = {_name(target, *pair): ModelOutcome() for pair in batch}  # of what could not be made too
+            outcomes = {_name(target, *pair): ModelOutcome() for pair in batch}  # even if the model was not made
             suspicious = []
             for made, answer in zip(models, answers, strict=True):
                 outcome = ModelOutcome(list(answer.matched), list(answer.fired))
@@ -240,8 +243,8 @@ class OnnxAudit:
         self._judged.update((name, change) for name in outcome.sound)
 
     def _judge(self, asked: Target, made: Made, answer: SurveySeen, outcome: ModelOutcome) -> Iterator[GuiltyRule]:
-        """Check what differs, on the target that its rules need. Rules about which nothing more is to be learned stand
-        among the accused all the same: else one that merely helped them would be blamed."""
+        """Check a model whose results differ, on the targets that its rules need. Rules that need no further check are
+        still considered as causes, so that a rule that merely enabled them is not blamed."""
         groups: dict[Target, list[str]] = {asked: []} if answer.crash else {}
         for name in answer.differing:
             if name in self.rules:
@@ -268,7 +271,7 @@ class OnnxAudit:
                 yield from self._blame(name, made, failure, outcome)
 
     def _failure(self, target: Target, made: Made) -> AuditFailure | None:
-        """Run the ordinary check; None if the model passes, or does not fail every time."""
+        """Run the ordinary check. Returns None if the model passes or fails only sometimes."""
         case = case_of(made.answer, target, self._options)
         checked = self._checker.check(case)
         result = checked.results[0] if checked.results else None
@@ -279,7 +282,7 @@ class OnnxAudit:
         return AuditFailure(case, result, checked.reference)
 
     def _blame(self, name: str, made: Made, failure: AuditFailure, outcome: ModelOutcome) -> Iterator[GuiltyRule]:
-        """Yield the rule as guilty, unless its failure on the unchanged model is known already."""
+        """Yield the rule as guilty, unless its failure on the unchanged model is already known."""
         rule = self.rules[name]
         without = self._auditee.without(failure.case.targets[0], rule)
         if without is None or not self._auditee.convincing(rule, failure.result.verdict):
@@ -296,8 +299,8 @@ class OnnxAudit:
             yield GuiltyRule(rule, "", plain, made.base, without)
 
     def _unchanged(self, made: Made, name: str, failure: AuditFailure) -> AuditFailure | None:
-        """The same failure on the model as it was before the change, if it is there too: then the inputs brought it
-        out, and not the change."""
+        """Return the same failure on the model before the change, if it occurs there too: then the inputs caused it and
+        not the change."""
         for base in self._models.make([(made.base, made.number)]):
             case = case_of(base.answer, failure.case.targets[0], self._options)
             if case.program.inputs != failure.case.program.inputs:
@@ -312,16 +315,16 @@ class OnnxAudit:
         return None
 
     def _worth(self, name: str, made: Made) -> bool:
-        """One finding for each rule and change, none where the model fails unchanged already; and no more looks at a
-        pair that was sound several times."""
+        """True if the rule should still be checked for this change: it has no finding yet, neither with the change nor
+        without, and was not found sound several times."""
         rule, pair = self.rules[name], (name, made.change)
         if not self._plan.only(rule) or not self._auditee.exact(rule):
             return False
         return not {pair, (name, made.base)} & self._done and self._judged[pair] < PASSES
 
     def _guilty(self, names: Iterable[str], failure: AuditFailure) -> list[str]:
-        """The rules without which the model passes. Of several, those that break it all by themselves; or the last,
-        as the ones before it only made the model what it takes."""
+        """Return the rules without which the model passes. If there are several: those that break it alone, or else the
+        last, since the earlier ones only prepared the model for it."""
         names = list(names)
         without = ahead(lambda name: self._judgement(self._auditee.without, name, failure), names, self._checker.jobs)
         cures = [name for name, judged in zip(names, without, strict=True) if judged is Judgement.PASS]
@@ -342,7 +345,7 @@ class OnnxAudit:
 
 
 def _name(target: Target, arm: str, number: int) -> str:
-    """How a model that was asked about is remembered."""
+    """Return the name under which the result of a model is stored."""
     return f"{target} {number} {arm}"
 
 

@@ -1,4 +1,4 @@
-"""The models that rules of ONNX compilers are audited on: idioms, operator tests, random graphs, plain or changed."""
+"""The models for auditing rules of ONNX compilers: idioms, operator tests and random graphs, unchanged or changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRATEGIES = ("random", "boundary", "specials")
 
 
 class OnnxModels:
-    """Makes models in a worker that has `onnx`; their files live as long as the pool."""
+    """Makes models in a worker that has `onnx`. Their files exist as long as the pool."""
 
     def __init__(self, pool: Pool, seed: int) -> None:
         self._pool = pool
@@ -37,7 +37,7 @@ class OnnxModels:
         return list(self._of(GENERATOR))
 
     def others(self) -> list[str]:
-        """Operator tests and operators of the random graphs, as arms of ours."""
+        """Return the operators of the generators `optests` and `graph`, as `GENERATOR:OPERATOR`."""
         return [f"{name}:{arm}" for name in ("optests", "graph") for arm in self._of(name)]
 
     def _of(self, generator: str) -> tuple[str, ...]:
@@ -47,10 +47,11 @@ class OnnxModels:
         return self._arms[generator]
 
     def changed(self, base: str) -> list[str]:
+        """Return the name of `base` with each kind of change."""
         return [f"{base}~{change}" for change in CHANGES]
 
     def make(self, wanted: Sequence[tuple[str, int]]) -> list[Made]:
-        """The `number`-th model of each arm, made once; what cannot be made, or does not run, is left out."""
+        """Make the `number`-th model of each arm, cached. Models that cannot be made or do not run are left out."""
         missing = [pair for pair in wanted if pair not in self._made]
         if missing:
             requests = [self.request(arm, number) for arm, number in missing]
@@ -65,7 +66,7 @@ class OnnxModels:
         return self._asked("onnx", requests)
 
     def _asked(self, form: str, requests: Sequence[ProgramRequest]) -> list[Prepared]:
-        """One answer for each; a model whose reference run ends the worker is invalid."""
+        """Return one result for each request; a model whose reference run ends the worker is invalid."""
         folder = self._pool.workspace.job_folder()
         request = PrepareRequest(folder, form, self._seed, sizes=False, requests=tuple(requests))
         report = self._pool.run(worker_for_framework(form), PREPARE, request, timeout=60.0)

@@ -1,4 +1,4 @@
-"""ONNX Runtime's graph optimisers as rules. Each can be left out by name: `onnxruntime:disable=FuseReluClip`."""
+"""ONNX Runtime's graph optimisers as rules. Each can be disabled by name: `onnxruntime:disable=FuseReluClip`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _INEXACT = {
 
 
 class OnnxRuntimeRules(Auditee):
-    """The optimisers, and what a worker finds out about them."""
+    """The optimisers of ONNX Runtime, as an audit uses them."""
 
     compiler = "onnxruntime"
 
@@ -102,7 +102,8 @@ def _disabling(target: Target, names: Sequence[str]) -> Target:
 
 
 def _plain(levels: Mapping[str, int]) -> set[str]:
-    """What the session names, but for the transformers that put casts and copies in: they cannot be left out."""
+    """Return the optimisers that a session reports, without transformers that insert casts and copies: those cannot be
+    disabled."""
     return {name for name, level in levels.items() if level in _LEVELS and name in OPTIMIZERS}
 
 

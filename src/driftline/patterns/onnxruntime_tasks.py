@@ -1,8 +1,8 @@
-"""Inside a worker of ONNX Runtime: which optimisers there are, which of them change a model, and whether that shows.
+"""Worker tasks of ONNX Runtime: list optimisers, and find out which of them change a model and its results.
 
-An optimiser has *matched* a model when the session's log says that it changed something, and *fired* when switching
-just this one off gives another optimised graph. Rewrite rules stand together in two optimisers of the log, so each of
-them is asked by switching it off.
+An optimiser has *matched* a model if the session's log says that it changed something, and *fired* if disabling only
+this one gives another optimised graph. The log reports rewrite rules only as two groups, so each rule is tested by
+disabling it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _ME = "driftline.patterns.onnxruntime_tasks"
 
 @dataclass(frozen=True)
 class OptimisersRequest:
-    """What does a session of this build run?"""
+    """Asks which optimisers a session of this build runs."""
 
 
 @dataclass(frozen=True)
 class Optimisers:
-    """What a session runs, with its level; which names of the table stand in its library; and classes of the library
-    that the table does not know."""
+    """The optimisers that a session runs, with their levels; the known names found in its library; and the optimiser
+    classes of the library."""
 
     levels: Mapping[str, int]
     present: tuple[str, ...]
@@ -81,7 +81,7 @@ def optimisers(request: OptimisersRequest, context: Context) -> Optimisers:
 
 @AUDIT.serve
 def audit(request: OnnxRuntimeAuditRequest, context: Context) -> Surveyed:
-    """For each model: what matched, what fired, and what can be seen of it in the results."""
+    """Report for each model the rules that matched, those that fired, and their effects on the results."""
     options, rules = dict(request.options), frozenset(request.rules)
     for job in each_job(request.models, context):
         job.answer(_audit_one(job, options, rules, request.names))
@@ -115,7 +115,8 @@ def _cures(
     folder: Path,
     names: Sequence[str],
 ) -> SurveySeen:
-    """It fails with all of them: is there one without which it does not? First see whether it works without any."""
+    """Find the optimisers without which a failing model works. If it fails without any optimiser, that failure is
+    returned instead."""
     if _Run(data, {**options, "opt": "off"}, samples, folder).error:
         return SurveySeen(failed=whole.error)
     cured = [n for n in names if not _Run(data, _without(options, n), samples, folder).error]
@@ -128,7 +129,7 @@ def _without(options: dict[str, str], name: str) -> dict[str, str]:
 
 
 class _Run:
-    """A model in a session of its own: its optimised graph, its results, or what it raised."""
+    """A run of a model in its own session: its optimised graph and results, or the error."""
 
     def __init__(
         self, data: bytes, options: dict[str, str], samples: Sequence[Arrays], folder: Path, *, log: bool = False
@@ -153,7 +154,7 @@ class _Run:
 
 @contextlib.contextmanager
 def _log() -> Iterator[Any]:
-    """What the runtime writes to stderr inside the block: it has no other place for its log."""
+    """Capture what the runtime writes to stderr inside the block: it cannot write its log anywhere else."""
     with tempfile.TemporaryFile() as file:
         kept = os.dup(2)
         os.dup2(file.fileno(), 2)

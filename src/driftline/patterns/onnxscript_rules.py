@@ -1,4 +1,4 @@
-"""onnxscript's rewrite rules. Those that `rewriter.rewrite` applies by itself, and those that users apply by name."""
+"""onnxscript's rewrite rules: those that `rewriter.rewrite` applies by default, and those that users apply by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driftline.patterns.auditees import Auditee
 from driftline.patterns.onnxscript_tasks import AUDIT, RULES, OnnxScriptAuditRequest, RulesRequest
 from driftline.patterns.survey import Made, SurveySeen, survey
 
-GROSS = 1e4  # times what rounding allows: no kernel is that far off
+GROSS = 1e4  # multiple of the rounding error bound: no kernel is that inaccurate
 _OF_KERNELS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)
 
 
@@ -48,7 +48,8 @@ class OnnxScriptRules(Auditee):
         return Target(target.backend, target.version, (("rules", rule.name),))
 
     def convincing(self, rule: Rule, verdict: Verdict) -> bool:
-        """What the fusions for ONNX Runtime make is computed by its kernels, whose own inaccuracy is not the rule's."""
+        """True unless the failure may be the inaccuracy of ONNX Runtime's kernels, which compute the results of its
+        fusions."""
         if not rule.name.startswith("ort_fusions.") or verdict.kind not in _OF_KERNELS:
             return True
         return verdict.evidence.size > GROSS

@@ -1,4 +1,5 @@
-"""Inside a worker of onnxscript: its rules, which of them rewrite a model, and whether it then computes the same."""
+"""Worker tasks of onnxscript: list rules, find out which of them rewrite a model, and whether its results stay the
+same."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ _ME = "driftline.patterns.onnxscript_tasks"
 
 @dataclass(frozen=True)
 class RulesRequest:
-    """Which rules are there?"""
+    """Asks for the list of rules."""
 
 
 @dataclass(frozen=True)
 class ListedRule:
-    """What a rule is called, where it stands, its pattern in words."""
+    """A rule's name, its place in the source, and its pattern as text."""
 
     name: str
     where: str
@@ -59,7 +60,7 @@ def rules(request: RulesRequest, context: Context) -> ListedRules:
 
 
 def _foreign(rule: Any) -> list[str]:
-    """Operators of the pattern that the standard does not have: another rule must make them first."""
+    """Return the operators of the pattern that are not in the ONNX standard: another rule must make them first."""
     import onnx
 
     nodes = list(rule._target_pattern._nodes)
@@ -68,13 +69,13 @@ def _foreign(rule: Any) -> list[str]:
 
 
 def _stable(text: str) -> str:
-    """Values without a name are shown by their address: number them instead."""
+    """Replace the addresses of unnamed values by numbers, so that the text is the same in every process."""
     numbers = {address: f"v{number}" for number, address in enumerate(dict.fromkeys(_ANONYMOUS.findall(text)))}
     return _ANONYMOUS.sub(lambda found: numbers[found.group()], text)
 
 
 def _where(rule: Any) -> str:
-    """The file and line of what it replaces a match with."""
+    """Return the file and line of the rule's replacement function."""
     function = inspect.unwrap(getattr(rule._replacement_pattern, "_function", rule._replacement_pattern))
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None:
@@ -84,7 +85,8 @@ def _where(rule: Any) -> str:
 
 @AUDIT.serve
 def audit(request: OnnxScriptAuditRequest, context: Context) -> Surveyed:
-    """Each rule alone on each model: did it rewrite something, and are the results the same bits?"""
+    """Apply each rule alone to each model. Reports the rules that rewrote it, and those whose results are not
+    bit-identical."""
     for job in each_job(request.models, context):
         job.answer(_audit_one(job))
     return Surveyed()
@@ -117,7 +119,7 @@ def _audit_one(job: SurveyJob) -> SurveySeen:
 
 
 def _applied(rule: Any, data: bytes) -> Any:
-    """The model after the rule; `None` when it found nothing to rewrite."""
+    """Return the model after the rule; None if the rule found nothing to rewrite."""
     import onnx
     from onnxscript import ir
     from onnxscript.rewriter import RewriteRuleSet

@@ -1,6 +1,6 @@
 """Passes of XLA and fusions of TensorFlow Lite as rules: those that `backends/pass_texts.toml` describes.
 
-They have no source that could be read. Their ids are the names by which the compiler is seen to use them.
+Their source is not available. Their ids are the names by which the compiler reports that they are active.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GROUPS = {HLO: "HLO passes", TFLITE: "converter fusions"}
 
 
 def pass_rules(compiler: str, options: Mapping[str, str] | None = None) -> list[Rule]:
-    """The described passes of a compiler that may change a program under these options."""
+    """Return the described passes of a compiler that may change a program under these options."""
     options = options or {}
     table, texts = TABLES[compiler], pass_texts(compiler)
     if compiler == "xla":
@@ -37,7 +37,7 @@ def pass_rules(compiler: str, options: Mapping[str, str] | None = None) -> list[
 
 
 def listed_passes(compiler: str) -> tuple[str, list[Rule]]:
-    """The release of a compiler, and its described passes."""
+    """Return the release of a compiler and its described passes."""
     backend = BACKENDS.get(compiler)
     if reason := backend.installed().reason:
         raise BackendUnavailable(f"--compilers {compiler}: {reason}.")
@@ -45,20 +45,21 @@ def listed_passes(compiler: str) -> tuple[str, list[Rule]]:
 
 
 def find_pass(name: str) -> Rule | None:
-    """The pass of this name; `xla/fusion` where several compilers, or tables of rules, have one."""
+    """Return the pass of this name, or None. `xla/fusion` selects the compiler if several have a pass of that name."""
     rules = [rule for compiler in DESCRIBED for rule in pass_rules(compiler)]
     whole = [rule for rule in rules if name == f"{rule.compiler}/{rule.name}"]
     return next(iter([*whole, *(rule for rule in rules if name == rule.name)]), None)
 
 
 def pass_text(rule: Rule) -> RuleText:
+    """Return the description of a pass as a language model is shown it."""
     form = form_of(BACKENDS.get(rule.compiler))
     assert form
     return RuleText("", words=rule.text, form=form)
 
 
 def firing_program(pool: Pool, rule: Rule) -> str:
-    """Our example for the pass, where it really makes it work on this release; nothing where it does not."""
+    """Return the example for the pass, if it makes the pass active on this release; else an empty string."""
     form = pass_text(rule).form
     program = pass_texts(rule.compiler)[rule.name].program(form)
     if not program or not BACKENDS.get(rule.compiler).installed().available:

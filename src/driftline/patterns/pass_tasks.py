@@ -1,8 +1,8 @@
-"""Inside a worker of any compiler with passes: which of them change a program, and whether it still computes the same.
+"""Worker tasks of any compiler with passes: which passes change a program, and whether its results stay the same.
 
-A program is compiled without any pass and with every pass that changes it. Where a compiler takes several passes at
-once, all that change it are tried together first: when that gives the same bits, only those that are `watched` are
-tried alone too. A difference that rounding explains is none.
+A program is compiled without any pass and with every pass that changes it. If a compiler accepts several passes at
+once, all passes that change the program are tried together first: if the results are bit-identical, only those in
+`watched` are also tried alone. Differences that rounding explains are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ME = "driftline.patterns.pass_tasks"
 
 @dataclass(frozen=True)
 class PassListRequest:
-    """Which passes does this compiler have?"""
+    """Asks for the passes of a compiler."""
 
     backend: str
     plugins: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class PassAuditRequest:
     models: Models
     backend: str
     names: tuple[str, ...]  # passes to try
-    watched: tuple[str, ...]  # those that are tried alone wherever they change something
+    watched: tuple[str, ...]  # passes that are tried alone on every program that they change
     plugins: tuple[str, ...] = ()
 
 
@@ -65,7 +65,7 @@ def list_passes(request: PassListRequest, context: Context) -> PassList:
 
 @AUDIT.serve
 def audit(request: PassAuditRequest, context: Context) -> Surveyed:
-    """For each program: the passes that changed it, and those after which it computes something else."""
+    """Report for each program the passes that changed it, and those that changed its results."""
     load_plugins(request.plugins)
     backend = BACKENDS.get(request.backend)
     for job in each_job(request.models, context):
@@ -103,7 +103,8 @@ def _audit_one(job: SurveyJob, backend: Backend, names: Sequence[str], watched: 
 
 
 def _rounding(job: SurveyJob, plain: list[Arrays], after: list[Arrays]) -> bool:
-    """Is it what rounding makes? Of programs that are no ONNX models a first look must do: `check` decides."""
+    """True if rounding explains the difference. Programs that are not ONNX models get only a rough test here; `check`
+    decides."""
     if job.model.program.form == "onnx":
         return only_rounded(job, after)
     return not far_apart(plain, after)
@@ -112,7 +113,7 @@ def _rounding(job: SurveyJob, plain: list[Arrays], after: list[Arrays]) -> bool:
 def _to_try(
     trials: PassTrials, fired: Sequence[str], plain: list[Arrays], samples: Sequence[Arrays], watched: frozenset[str]
 ) -> Sequence[str]:
-    """The passes that are to be tried alone."""
+    """Return the passes to try alone."""
     if not trials.together or len(fired) < 2:
         return fired
     try:

@@ -1,4 +1,4 @@
-"""Asking a model what rules need, many at a time: `driftline patterns describe`."""
+"""Ask a language model for the requirements of rules, many at a time, for `driftline patterns describe`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPENT = "the allowance was spent before"
 
 @dataclass(frozen=True)
 class AskedRule:
-    """One rule and what came of asking about it."""
+    """A rule, its text, and the description that the language model gave."""
 
     rule: Rule
     text: RuleText
@@ -36,8 +36,8 @@ def describe_rules(
     settings: LlmSettings,
     allowance: Allowance,
 ) -> Iterator[AskedRule]:
-    """Each rule with its requirement, in their order. As many are asked at once as there may be connections; when the
-    allowance is spent, the rest are given back without one."""
+    """Yield each rule with its description, in order, asking as many at once as connections are allowed. When the
+    allowance is spent, the remaining rules are yielded without one."""
     tokens, cost = 0, 0.0
     with ThreadPoolExecutor(settings.connections) as threads:
         for at in range(0, len(rules), settings.connections):

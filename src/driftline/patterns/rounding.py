@@ -1,8 +1,8 @@
-"""Rounded otherwise, or something else computed? The rule of `check`, asked by a worker that has the results.
+"""Decide whether results differ by rounding only, with the judgement of `check`, in a worker that has the results.
 
-A processor that multiplies and adds in one instruction rounds once where others round twice: there, hardly any fusion
-leaves the bits as they were. A share of the largest number does for a first look, but does not tell that from a wrong
-result: a small number may be wrong where a large one beside it is merely rounded.
+A processor with fused multiply-add rounds once where others round twice, so few fusions keep results bit-identical
+there. Comparing with a share of the largest number is only a rough test: a small number may be wrong where a large one
+beside it is merely rounded.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from driftline.patterns.survey import SurveyJob
 
 
 def only_rounded(job: SurveyJob, got: Sequence[Arrays]) -> bool:
-    """Would `check` pass these results of the job's samples, on a compiler that declares IEEE arithmetic?"""
+    """True if `check` would pass these results of the job's samples, on a compiler that declares IEEE arithmetic."""
     try:
         data, native = job.data(), job.expected()
         samples = tuple(_sample(data, *pair) for pair in zip(job.samples(), native, strict=True))
         execution = Execution("", Outcome.OK, Stage.RUN, outputs=tuple(got))
         verdict = judge(execution, Reference(samples), TargetTraits(calls_user_code=False, positional=False))
-    except Exception:  # it cannot be told here: what differs stays a suspect, and `check` has the last word
+    except Exception:  # cannot be decided here: the difference stays a suspect, and `check` decides
         return False
     return verdict.judgement is Judgement.PASS
 

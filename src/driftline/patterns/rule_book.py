@@ -1,8 +1,8 @@
-"""The rules of compilers as they are shown to language models: what a rule looks for, and a program that fires it.
+"""The rules of compilers as shown to language models: what a rule matches, and a program that fires it.
 
-A program is looked for once and kept in the store, as which one is found first may depend on how busy the machine is.
-Passes of XLA and fusions of TensorFlow Lite have no source that could be read: they are described by a sentence, and
-their first program is one of ours, which is shown when it is seen to fire here.
+A program is searched for once and stored, since which one is found first may depend on how busy the machine is. Passes
+of XLA and fusions of TensorFlow Lite have no readable source: they are described by a sentence and by an example
+program, which is shown only if it makes the pass active here.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class CompilerRules:
         self._kept = ShownRules(store)
 
     def rules(self, target: Target) -> Sequence[Rule]:
-        """The rules that may fire on a target, each with the options that it needs besides the target's own; not those
-        that need an option which the target has set otherwise."""
+        """Return the rules that may fire on a target, with the options that each needs besides the target's own. Rules
+        whose options contradict those of the target are left out."""
         if target.backend not in KNOWN or target.version:
             return ()
         said = dict(target.options)

@@ -1,7 +1,7 @@
-"""TVM's passes of TensorIR one at a time, on functions to which random schedule primitives were applied.
+"""Try TVM's TensorIR passes one at a time, on functions to which random schedule primitives were applied.
 
-A schedule that is right with no pass but those without which nothing runs must be right with one pass more. The
-functions, the traces and everything that is done to a failure are those of `driftline.schedules`.
+A schedule that is right with only the passes that are always needed must also be right with one more pass. The
+functions, the traces and the handling of failures come from `driftline.schedules`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BATCH = 10
 
 
 class PassAsker(ScheduleAsker):
-    """A failure counts only where the schedule is right without its pass, and with what the pass needs."""
+    """Runs schedules. A failure counts only if the schedule is right with just the passes that are needed."""
 
     def perform(self, traces: Sequence[Trace], **how: bool) -> list[Performed]:
         found = super().perform(traces, **how)
@@ -44,7 +44,7 @@ class PassAsker(ScheduleAsker):
 
 @dataclass
 class ScheduledBatch:
-    """What came of a few schedules."""
+    """The results of some schedules."""
 
     changed: dict[str, int] = field(default_factory=dict)  # passes with the number of schedules that they changed
     raised: list[str] = field(default_factory=list)  # passes that raised, and passes with which compiling did
@@ -115,7 +115,8 @@ class ScheduledPasses:
             self._tell(f"{tried}, {len(self._bugs)} bugs")
 
     def _looked_at(self, number: int) -> tuple[int, ScheduledBatch, list[Performed]]:
-        """Draw a batch, and try on each schedule the passes that change it; also what fails with one of them."""
+        """Draw a batch of schedules and try on each the passes that change it. Returns the number, the counts and the
+        failures."""
         first = (self._plan.seed << 32) + number * BATCH
         drawn = self._asker.draw(range(first, first + BATCH), self._plan.functions, "llvm", passes=self._plan.names)
         usable = [one for one in drawn if not one.fails and not one.refused]

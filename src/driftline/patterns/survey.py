@@ -1,6 +1,7 @@
-"""Many models given to one compiler's audit task: made in one worker, audited in another, crash by crash.
+"""Give many models to one compiler's audit task: made in one worker, audited in another.
 
-Parent and worker side of the same thing. A model that kills its worker is noted as such, and the others go on.
+This file has the parent's and the worker's side. A model that kills its worker is reported as a crash, and the others
+continue.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from driftline.execute.shelf import load_samples
 
 @dataclass(frozen=True)
 class SurveyModel:
-    """One model of many."""
+    """One model of a survey."""
 
     number: int
     program: Program
     tensors: str  # the place of its input samples
-    native: str  # the place of what the reference makes of them
+    native: str  # the file with the reference results
 
 
 @dataclass(frozen=True)
 class Models:
-    """What every audit task is given. Answers are lines of the file `RESULTS` in the folder."""
+    """The models that an audit task gets. Answers are lines of the file `RESULTS` in the folder."""
 
     models: tuple[SurveyModel, ...]
     folder: Path
@@ -46,8 +47,8 @@ class Models:
 
 @dataclass(frozen=True)
 class SurveySeen:
-    """What a compiler did with one model: names of rules that matched, that fired, and those whose results differ,
-    with what differs."""
+    """What a compiler did with one model: the names of rules that matched, that fired, and that changed the results,
+    with the change."""
 
     matched: tuple[str, ...] = ()
     fired: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ class SurveySeen:
 
 @dataclass(frozen=True)
 class SeenLine:
-    """A line of the file."""
+    """One line of the results file."""
 
     number: int
     seen: SurveySeen
@@ -66,7 +67,7 @@ class SeenLine:
 
 @dataclass(frozen=True)
 class Surveyed:
-    """All models were looked at."""
+    """The answer of a task that has surveyed all models; the results are in the folder."""
 
 
 # -- in the worker -----------------------------------------------------------------------------------------------------
@@ -74,7 +75,7 @@ class Surveyed:
 
 @dataclass(frozen=True)
 class SurveyJob:
-    """One model of many, with its input samples."""
+    """One model in the worker, with access to its file and samples."""
 
     model: SurveyModel
     folder: Path
@@ -86,16 +87,17 @@ class SurveyJob:
         return load_samples(self.model.tensors)
 
     def expected(self) -> list[Arrays]:
-        """What the reference makes of the samples."""
+        """Return the reference results of the samples."""
         return load_samples(self.model.native)
 
     def answer(self, seen: SurveySeen) -> None:
-        """Written down at once: the next model may end this process."""
+        """Write the answer to the file at once, since the next model may end this process."""
         with open(self.folder / RESULTS, "a") as results:
             results.write(json.dumps(encode(SeenLine, SeenLine(self.model.number, seen))) + "\n")
 
 
 def each_job(models: Models, context: Context) -> Iterator[SurveyJob]:
+    """Yield the models one by one, and report each to the parent before it is run."""
     for model in models.models:
         context.lap()
         context.enter(str(model.number))
@@ -103,7 +105,7 @@ def each_job(models: Models, context: Context) -> Iterator[SurveyJob]:
 
 
 def difference(one: Sequence[Arrays], other: Sequence[Arrays]) -> str:
-    """What differs between two lists of results, in a few words; nothing when they are equal bit by bit."""
+    """Return the difference between two lists of results in a few words; an empty string if they are bit-identical."""
     largest = 0.0
     for left, right in zip(one, other, strict=True):
         if left.keys() != right.keys():
@@ -119,7 +121,8 @@ def difference(one: Sequence[Arrays], other: Sequence[Arrays]) -> str:
 
 
 def far_apart(one: Sequence[Arrays], other: Sequence[Arrays], share: float = 1e-5) -> bool:
-    """Is the difference more than rounding usually makes? A first look: whether it is wrong is not decided here."""
+    """True if the results differ by more than rounding usually causes. A rough test that does not decide whether they
+    are wrong."""
     for left, right in zip(one, other, strict=False):
         for name, twin in right.items():
             array = left.get(name)
@@ -133,7 +136,7 @@ def far_apart(one: Sequence[Arrays], other: Sequence[Arrays], share: float = 1e-
 
 
 def _distance(one: Any, other: Any) -> float:
-    """The largest difference in proportion to the size of the numbers; infinite where one side is not finite."""
+    """Return the largest difference relative to the largest number; infinity if only one side is finite."""
     if one.dtype.kind not in "fciub" and one.dtype.name != "bfloat16":
         return float("inf")
     with np.errstate(all="ignore"):
@@ -151,7 +154,7 @@ def _distance(one: Any, other: Any) -> float:
 
 @dataclass(frozen=True)
 class Made:
-    """A model that was made, as the task `prepare` describes it."""
+    """A model that was made, as described by the task `prepare`."""
 
     arm: str
     number: int
@@ -163,7 +166,7 @@ class Made:
 
     @property
     def change(self) -> str:
-        """What was changed in the base; nothing in the base itself."""
+        """The change that was made to the base; an empty string for the base itself."""
         return self.arm.partition("~")[2]
 
 
@@ -179,7 +182,8 @@ def survey(
     *,
     timeout: float = 60.0,
 ) -> list[SurveySeen]:
-    """One answer for each model, in their order, also for one that ended its worker."""
+    """Run an audit task on the models and return one answer for each, in order, including those that ended their
+    worker."""
     answers: dict[int, SurveySeen] = {}
     waiting = {
         number: SurveyModel(number, made.answer.program, made.answer.tensors, made.answer.native)

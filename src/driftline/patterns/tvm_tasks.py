@@ -1,9 +1,9 @@
-"""Inside a worker of TVM: which passes change a module, and whether what they make still computes the same.
+"""Worker tasks of TVM: which passes change a module, and whether its results stay the same.
 
-The passes of the default pipeline are watched by an instrument while a model is compiled; only when its results are not
-those of the reference is it compiled again without each pass that changed something. The transforms that users call are
-applied to the same module one after the other, and one at a time when that does not give the same results. Where they
-differ by what rounding may do, nothing else is computed: a fused kernel may round once where two kernels round twice.
+An instrument watches the passes of the default pipeline while a model is compiled. Only if its results differ from the
+reference is the model compiled again without each pass that changed something. The transforms that users call are
+applied to the same module one after the other, and one at a time if that changes the results. Differences that rounding
+explains are ignored: a fused kernel may round once where two kernels round twice.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ME = "driftline.patterns.tvm_tasks"
 
 @dataclass(frozen=True)
 class PassesRequest:
-    """Which passes does compiling really run?"""
+    """Asks which passes a compilation really runs."""
 
 
 @dataclass(frozen=True)
 class Passes:
-    """The passes, and the fusion patterns with the library that each needs."""
+    """The passes, and for each fusion pattern why it cannot be used here."""
 
     passes: tuple[str, ...]
     patterns: Mapping[str, str]
@@ -62,7 +62,7 @@ def passes(request: PassesRequest, context: Context) -> Passes:
 
 @AUDIT.serve
 def audit(request: TvmAuditRequest, context: Context) -> Surveyed:
-    """For each model: the passes and transforms that changed it, and those after which it computes something else."""
+    """Report for each model the passes and transforms that changed it, and those that changed its results."""
     for job in each_job(request.models, context):
         try:
             job.answer(_audit_one(job, request.transforms))
@@ -95,8 +95,8 @@ def _audit_one(job: SurveyJob, transforms: Sequence[str]) -> SurveySeen:
 def _together_right(
     names: Sequence[str], whole: list[Arrays], model: ImportedModel, module: Any, samples: Sequence[Arrays]
 ) -> bool:
-    """All transforms one after the other: when that gives the same results, none of them needs a second look. It saves
-    most of the time that compiling takes."""
+    """Apply all transforms one after the other. Returns True if the results stay the same, so that none needs to be
+    tried alone, which saves most of the compile time."""
 
     def run() -> list[Arrays]:
         made = module
@@ -125,7 +125,8 @@ def _with_each(
 def _without_each(
     names: Sequence[str], whole: list[Arrays] | str, model: ImportedModel, module: Any, samples: Sequence[Arrays]
 ) -> dict[str, str]:
-    """What is different without a pass, where the whole pipeline is not right."""
+    """Return the difference that each pass makes, by compiling without it, for a model that the whole pipeline gets
+    wrong."""
     found = {}
     for name in names:
         other = _outcome(partial(_run, model, module, samples, {"skip": name}))
@@ -145,7 +146,7 @@ def _run(
 
 
 def _transformed(module: Any, name: str) -> Any:
-    """The module after a transform; `None` when that changed nothing."""
+    """Return the module after a transform; None if the transform changed nothing."""
     import tvm_ffi
 
     with _backend().context({}):
@@ -155,7 +156,7 @@ def _transformed(module: Any, name: str) -> Any:
 
 
 def _before_last(module: Any, name: str) -> Any:
-    """What the helpers of a transform make of a module: this is not the transform's doing."""
+    """Apply the preparatory steps of a transform, whose changes are not the transform's own."""
     from tvm import relax
 
     for step in TRANSFORMS[name]:
@@ -166,7 +167,7 @@ def _before_last(module: Any, name: str) -> Any:
 
 
 def _outcome(make: Callable[[], Any]) -> Any:
-    """What is made, or what was raised, in words."""
+    """Return the result of `make`, or the exception as text."""
     try:
         return make()
     except Exception as error:
@@ -205,7 +206,7 @@ def _watcher() -> tuple[_Watch, Any]:
 
 
 def _fusion_patterns() -> dict[str, str]:
-    """Every registered pattern, with why it cannot be used here; nothing when it can."""
+    """Return every registered fusion pattern, with why it cannot be used here; an empty string if it can."""
     import contextlib
     import importlib
 
@@ -214,7 +215,7 @@ def _fusion_patterns() -> dict[str, str]:
 
     for home in ("cuda.cublas", "cuda.cudnn", "cuda.cutlass", "rocm.hipblas", "metal.coreml", "adreno.clml",
                  "contrib.nnapi", "contrib.tensorrt", "contrib.example_npu"):  # fmt: skip
-        with contextlib.suppress(Exception):  # some need what is not installed
+        with contextlib.suppress(Exception):  # some need packages that are not installed
             importlib.import_module(f"tvm.relax.backend.{home}")
     found = {}
     for pattern in get_patterns_with_prefix(""):

@@ -1,5 +1,5 @@
-"""Programs that a language model wrote: screened as text, brought into the form of a factory, run in eager.
+"""Programs written by a language model: screened as text, rewritten as a factory, run in eager mode.
 
-All of it happens in a worker, which is sandboxed. What cannot be used has a name (`names.py`) and is never an error of
-ours, nor a bug of a compiler.
+All of this happens in a sandboxed worker. The reasons why a program cannot be used have names (`names.py`); they are
+never errors of Driftline nor bugs of a compiler.
 """

@@ -1,6 +1,6 @@
-"""Limits for code of a model inside a worker: processor time, and memory beyond what the worker has.
+"""Limits for a language model's code inside a worker: processor time, and memory beyond what the worker uses.
 
-A program that goes past them ends with an exception, not with its worker; what gets around that is ended by the pool.
+A program that exceeds them ends with an exception and its worker survives. If it evades them, the pool ends the worker.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ BYTES = 4 << 30
 
 
 class OutOfTime(BaseException):
-    """Not an `Exception`: a program that catches those must not catch this one."""
+    """The program used too much processor time. Not an `Exception`, so that a program that catches those does not catch
+    this."""
 
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """The block may use `SECONDS` of the processor, and `BYTES` more of memory."""
+    """Limit the block to `SECONDS` of processor time and `BYTES` of additional memory."""
 
     def stop(*_: object) -> None:
         signal.setitimer(signal.ITIMER_PROF, 1.0)  # again, should it be caught all the same
@@ -42,6 +43,6 @@ def bounded() -> Iterator[None]:
 
 
 def _mapped() -> int:
-    """Bytes of address space that the process has now."""
+    """Return how many bytes of address space the process uses now."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

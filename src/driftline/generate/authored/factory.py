@@ -1,7 +1,7 @@
-"""A program of a model in the form that Driftline runs: a file with a factory `program`.
+"""Turn a language model's program into the form that Driftline runs: a file with a factory `program`.
 
-Many models do not keep to the form that they are asked for: they write a class, make one of it, make inputs and call
-it, all at the top of the file. That is a factory written flat, and is folded into one.
+Many models do not follow the requested form: they write a class, create an instance, make inputs and call it, all at
+the top level of the file. Those statements are moved into a factory.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from driftline.generate.authored.names import NO_MODEL, Unusable
 FACTORY = "program"
 _FUNCTIONS = (ast.FunctionDef, ast.ClassDef)
 _MODULES = ("Module", "Model", "Layer")  # the last name of a base class
-_METHODS = ("forward", "call", "__call__")  # what a module is called by
+_METHODS = ("forward", "call", "__call__")  # methods that run when a module is called
 _LIKELY = ("model", "forward", "fn", "f", "func", "test", "run", "main_function")
 
 
 def factory_text(tree: ast.Module, text: str) -> str:
-    """The text of a file with a factory. Raises `Unusable`."""
+    """Return the text of a file with a factory. Raises `Unusable`."""
     body = [node for node in tree.body if not _is_main_guard(node)]
     guarded = [inner for node in tree.body if isinstance(node, ast.If) and _is_main_guard(node) for inner in node.body]
     if any(isinstance(node, ast.FunctionDef) and node.name == FACTORY and not _required(node) for node in body):
@@ -29,8 +29,8 @@ def factory_text(tree: ast.Module, text: str) -> str:
 
 
 def with_inputs(text: str, inputs: Sequence[str], *, evaluating: bool, head: str = "") -> str:
-    """The same file with other example inputs, or with its module in eval mode: the factory is called by another.
-    `head` imports what the inputs are written with, should the file not do so."""
+    """Return the file with other example inputs, or with its module in eval mode. The original factory is kept and
+    called by a new one. `head` is an import that the inputs need."""
     tree = ast.parse(text)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == FACTORY:
@@ -136,7 +136,7 @@ def _is_module(node: ast.ClassDef) -> bool:
 
 
 def _is_constant(node: ast.stmt) -> bool:
-    """A plain number or text: functions may refer to it."""
+    """True for an assignment of a literal, which functions may refer to."""
     if not isinstance(node, ast.Assign):
         return False
     try:
@@ -153,7 +153,8 @@ def _assigned(body: Iterable[ast.stmt]) -> list[str]:
 
 
 def _calls(value: ast.expr) -> str:
-    """The class that `Model(...)` or `Model(...).eval()` makes one of."""
+    """Return the name of the class that `Model(...)` or `Model(...).eval()` instantiates; an empty string for anything
+    else."""
     while (
         isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Call)
     ):
@@ -162,7 +163,8 @@ def _calls(value: ast.expr) -> str:
 
 
 def _call_of(node: ast.stmt, callable_names: set[str]) -> ast.Call | None:
-    """The call of the model in a statement such as `y = m(x)`, `print(m(x))` or `m(x)`."""
+    """Return the call of the model in a statement such as `y = m(x)`, `print(m(x))` or `m(x)`; None if there is
+    none."""
     if not isinstance(node, (ast.Assign, ast.Expr)):
         return None
     for inner in ast.walk(node.value):
@@ -177,7 +179,7 @@ def _class_of(steps: Sequence[ast.stmt], instance: str) -> str:
 
 
 def _parameters(classes: Sequence[ast.ClassDef], name: str) -> list[str]:
-    """The parameters that a class is called with."""
+    """Return the parameters that instances of a class are called with."""
     for node in classes:
         if node.name == name:
             for inner in node.body:
@@ -187,6 +189,6 @@ def _parameters(classes: Sequence[ast.ClassDef], name: str) -> list[str]:
 
 
 def _arguments(node: ast.FunctionDef) -> list[str]:
-    """Those without a default."""
+    """Return the parameters without a default."""
     arguments = [argument.arg for argument in node.args.args]
     return arguments[: len(arguments) - len(node.args.defaults)]

@@ -1,4 +1,4 @@
-"""JAX, as programs of a model use it."""
+"""JAX, for programs written by a language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs from framework to framework when a program of a model is run in eager: one subclass for each."""
+"""What differs between frameworks when a language model's program is run in eager mode, with one subclass for each."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ _LANGUAGES = {
 
 
 def language_of(form: str) -> Language:
-    """That of a form; it imports the framework, so this is for workers."""
+    """Return the language of a program format. Imports the framework, so use it only in workers."""
     made: Language = import_string(_LANGUAGES[form])()
     return made
 
 
 class Language(ABC):
-    """A framework as programs of a model use it."""
+    """The operations on one framework that are needed to run a language model's programs."""
 
     form: ClassVar[str]
     head: ClassVar[str] = ""  # an import that the text of an example needs
 
     def before_loading(self) -> None:  # noqa: B027 - most frameworks have nothing that a program may set
-        """Undo what an earlier program of this process may have set."""
+        """Undo settings that an earlier program in this process may have made."""
 
     @abstractmethod
     def is_tensor(self, leaf: Any) -> bool:
-        """Is it a tensor of this framework?"""
+        """True if the leaf is a tensor of this framework."""
 
     @abstractmethod
     def is_ordinary(self, tensor: Any) -> bool:
-        """Can results of this sort be compared?"""
+        """True if results of this kind of tensor can be compared."""
 
     @abstractmethod
     def call(self, model: Callable[..., Any], inputs: Sequence[Any]) -> Any:
-        """Run the model in eager on copies of its inputs."""
+        """Run the model in eager mode on copies of its inputs."""
 
     @abstractmethod
     def array(self, tensor: Any) -> Array: ...
 
     @abstractmethod
     def resized(self, tensor: Any, shape: Shape) -> Any:
-        """A tensor of another shape with the same sort of numbers."""
+        """Return a tensor of another shape with the same kind of numbers."""
 
     @abstractmethod
     def example(self, tensor: Any) -> str:
-        """An expression for an input like this. Integers are often indices: those keep their numbers, as far as they
+        """Return an expression for an input like this. Integers are often indices, so their values are kept if there
         are few."""
 
     def trains(self, model: Any) -> bool:
-        """Is it a module in training, which computes other things than one in use?"""
+        """True if the model is a module in training mode, which computes other results than in use."""
         return False
 
 
@@ -67,5 +67,5 @@ def is_inexact(dtype: str) -> bool:
 
 
 def writes_numbers(dtype: str, elements: int) -> bool:
-    """Does the example of such an input have its own numbers?"""
+    """True if the example of such an input keeps its own numbers."""
     return not is_inexact(dtype) and elements <= _WRITTEN

@@ -1,4 +1,4 @@
-"""What can be wrong with a program of a model: the names under which reports count it. Imports no framework."""
+"""The faults of a language model's program, under the names that reports count. Imports no framework."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ RANDOM = "random"  # gives other numbers each time
 ENDLESS = "endless"
 MEMORY = "memory"
 KILLED = "killed"  # its process
-COPY = "copy"  # of a program that was there before: of one that did not run, or that runs on no other sizes
+COPY = "copy"  # of an earlier program that did not run, or that runs on no other sizes
 NO_OPERATORS = "no operators"  # a sketch that names none
 
 REPAIRABLE = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL, DOES_NOT_RUN, NO_TENSOR)
 
 
 class Unusable(NoProgram):
-    """A program that cannot be used, by the name of its fault; the detail goes back to the model."""
+    """A program that cannot be used. `name` is its fault; `detail` is reported to the language model."""
 
     def __init__(self, name: str, detail: str) -> None:
         super().__init__(f"{name}: {detail}")

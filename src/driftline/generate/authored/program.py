@@ -1,4 +1,4 @@
-"""A program of a model, run in eager before it is handed out. Runs in a worker: it executes the program."""
+"""Run a language model's program in eager mode before it is used. Runs in a worker, since it executes the program."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NO_MEMORY = (
 
 
 def make_program(text: str, form: str = "torch", *, other_sizes: random.Random | None = None) -> Blueprint:
-    """The program in this text, if it can be used; with `other_sizes`, on inputs of other sizes than its own. Raises
+    """Return the program in this text, with inputs of other sizes than its own if `other_sizes` is given. Raises
     `Unusable`."""
     language = language_of(form)
     made = _factory(text, form)
@@ -58,7 +58,7 @@ def make_program(text: str, form: str = "torch", *, other_sizes: random.Random |
         found = _fitting(language, live, inputs, refused, made) if _resizable(live) else None
         if found is None:
             raise refused
-    if other_sizes:  # than those on which it ran before, which may not be its own
+    if other_sizes:  # other than the sizes on which it ran before
         found = _resized(language, live, found or inputs, other_sizes) if _resizable(live) else None
         if found is None:
             raise Unusable(COPY, "it was known, and does not run on inputs of other sizes")
@@ -102,7 +102,7 @@ def _blueprint(form: str, text: str, live: LiveProgram, operators: tuple[str, ..
 
 
 def _loaded(language: Language, text: str) -> tuple[LiveProgram, list[Any]]:
-    """The model and its inputs, each named."""
+    """Execute the text and return the model and its inputs."""
     space: dict[str, Any] = {"__name__": "authored_program"}
     language.before_loading()
     seed_everything(0)
@@ -130,7 +130,8 @@ def _loaded(language: Language, text: str) -> tuple[LiveProgram, list[Any]]:
 
 
 def _refused(language: Language, model: Callable[..., Any], inputs: Sequence[Any]) -> Unusable | None:
-    """Why eager does not run it, if so. What other sizes would not help with is raised."""
+    """Return why the model does not run in eager mode, or None if it runs. Faults that other sizes cannot fix are
+    raised."""
     try:
         _outcome(language, model, inputs, 0)
     except Unusable as error:
@@ -143,7 +144,7 @@ def _refused(language: Language, model: Callable[..., Any], inputs: Sequence[Any
 def _outcome(
     language: Language, model: Callable[..., Any], inputs: Sequence[Any], seed: int
 ) -> list[tuple[str, tuple[int, ...], bytes]]:
-    """All that the model returns, to be compared. Random operators show themselves by the seed."""
+    """Run the model and return everything it returns, in a form that can be compared. `seed` seeds random operators."""
 
     def call() -> list[tuple[str, tuple[int, ...], bytes]]:
         seed_everything(seed)
@@ -160,7 +161,7 @@ def _outcome(
 
 
 def _within_bounds(work: Callable[[], _Made]) -> _Made:
-    """Run code of the model's; whatever it does is an `Unusable`."""
+    """Run the program's code within limits. Every failure is raised as `Unusable`."""
     try:
         with warnings.catch_warnings(), bounded():
             warnings.simplefilter("ignore")
@@ -188,7 +189,7 @@ def _resizable(live: LiveProgram) -> bool:
 def _fitting(
     language: Language, live: LiveProgram, inputs: Sequence[Any], error: Unusable, text: str
 ) -> list[Any] | None:
-    """As many inputs as the model takes, or inputs of other sizes, on which it runs."""
+    """Return inputs on which the model runs, with another number of inputs or other sizes; None if none are found."""
     fewest, most = live.parameters
     wanted = min(max(len(inputs), fewest), most)
     if inputs and len(inputs) != wanted:
@@ -210,7 +211,7 @@ def _shapes(inputs: Sequence[Any]) -> list[Shape]:
 def _first_that_runs(
     language: Language, live: LiveProgram, inputs: Sequence[Any], candidates: Iterable[Sequence[Shape]]
 ) -> list[Any] | None:
-    """Inputs of the first of these sizes on which the model runs."""
+    """Return inputs of the first of these sizes on which the model runs, or None."""
     for shapes in candidates:
         resized = [language.resized(tensor, shape) for tensor, shape in zip(inputs, shapes, strict=True)]
         try:

@@ -1,6 +1,6 @@
-"""The first look at a program, as text: is it Python, and does it keep to what programs may do?
+"""Screen a program as text: is it Python, and does it use only what programs may use?
 
-This is no protection, the sandbox is: it saves the time of running what cannot be a test, and gives it a name.
+This is not a protection (the sandbox is): it saves running programs that cannot be tests, and names their fault.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DUNDERS = ("__init__", "__call__", "__name__", "__class__", "__version__", "__m
 
 
 def screened(text: str, form: str) -> ast.Module:
-    """The program as a tree; `form` is the framework that it may use. Raises `Unusable`."""
+    """Return the program as a tree. `form` is the framework that it may use. Raises `Unusable`."""
     if len(text) > LONGEST:
         raise Unusable(NOT_PYTHON, f"the program has more than {LONGEST:,} characters")
     try:
@@ -65,7 +65,7 @@ def screened(text: str, form: str) -> ast.Module:
 
 
 def _depth(tree: ast.Module) -> int:
-    """Return how deep the nodes of the tree are nested."""
+    """Return the nesting depth of the tree."""
     depth, level = 0, [*ast.iter_child_nodes(tree)]
     while level:
         depth += 1
@@ -74,7 +74,7 @@ def _depth(tree: ast.Module) -> int:
 
 
 def _imported(tree: ast.Module) -> dict[str, list[str]]:
-    """What names stand for that are imported: F -> torch, nn, functional."""
+    """Return what imported names stand for: F -> torch, nn, functional."""
     found: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -131,7 +131,7 @@ def _require_part(parts: list[str]) -> None:
 
 
 def _path(node: ast.expr, imported: Mapping[str, list[str]]) -> list[str]:
-    """`F.relu` as torch, nn, functional, relu; nothing for what does not begin with an import."""
+    """Return `F.relu` as torch, nn, functional, relu; an empty list if the expression does not begin with an import."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

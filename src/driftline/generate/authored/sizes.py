@@ -1,8 +1,8 @@
-"""Other sizes of the inputs: for a program that does not run on its own, since models often get one number wrong, and
-for one that is a copy of another.
+"""Other sizes of the inputs: for a program that does not run on its own inputs, since language models often get one
+number wrong, and for one that is a copy of another.
 
-For the first, the numbers in the error come first, then those in the program. So many are tried and no more: what is
-found must not depend on how fast the machine is.
+For the former, numbers in the error message are tried first, then those in the program. The number of tries is fixed,
+so that the result does not depend on the speed of the machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VARIED = (1, 2, 3, 5, 7, 9, 16, 17, 33)
 
 
 def other_shapes(shapes: Sequence[Shape], error: str, text: str) -> Iterator[list[Shape]]:
-    """Shapes of all inputs, the likeliest first, each once."""
+    """Yield shapes for all inputs, the most likely first, each once."""
     seen = {tuple(shapes)}
     given = 0
     for candidate in _candidates(list(shapes), _in_error(error), _in_text(text)):
@@ -37,7 +37,8 @@ def other_shapes(shapes: Sequence[Shape], error: str, text: str) -> Iterator[lis
 
 
 def varied_shapes(shapes: Sequence[Shape], rng: random.Random) -> Iterator[list[Shape]]:
-    """Shapes of all inputs in which one size is another, wherever it stands: what has to be equal stays so."""
+    """Yield shapes for all inputs in which one size is replaced everywhere, so that sizes that must be equal stay
+    equal."""
     changes = [(old, new) for old in {size for shape in shapes for size in shape} for new in _VARIED if new != old]
     rng.shuffle(changes := sorted(changes))
     for old, new in changes[:TRIES]:
@@ -76,7 +77,7 @@ def _in_error(error: str) -> list[int]:
 
 
 def _in_text(text: str) -> list[int]:
-    """Whole numbers of the program, the most frequent first."""
+    """Return the integers in the program, the most frequent first."""
     found: dict[int, int] = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and type(node.value) is int and 1 < node.value <= 1024:

@@ -1,4 +1,5 @@
-"""A list of operators that a model chose, as a valid program: their types are worked out by the operator table."""
+"""Turn a list of operators that a language model chose into a valid program. The operator table determines the
+types."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ LONGEST = 10
 
 
 def operator_names(form: str) -> list[str]:
-    """The operators that a sketch may name."""
+    """Return the operators that a sketch may name."""
     return [name for name, operator in OPERATORS.items() if operator.form(LANGUAGE[form])]
 
 
 def make_sketch(request: GeneratorRequest) -> Blueprint:
-    """The program of a sketch. Raises `Unusable` where it names no operator."""
+    """Return the program of a sketch. Raises `Unusable` if it names no operator."""
     known = set(operator_names(request.form))
     named = names_in(request.text)
     chosen = [name for name in named if name in known][:LONGEST]

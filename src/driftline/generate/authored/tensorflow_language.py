@@ -1,4 +1,4 @@
-"""TensorFlow, as programs of a model use it."""
+"""TensorFlow, for programs written by a language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch, as programs of a model use it."""
+"""torch, for programs written by a language model."""
 
 from __future__ import annotations
 

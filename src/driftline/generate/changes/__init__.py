@@ -1,7 +1,7 @@
-"""Changes to ONNX models: what a rewrite rule may have forgotten to look at, one function each.
+"""Changes to ONNX models that test what a rewrite rule may have forgotten to check, one function each.
 
-A change takes a model and alters it in place, or says that there is nothing to change in it (`NoProgram`). What comes
-out is another valid model with a meaning of its own; nothing promises that it computes the same.
+A change modifies a model in place, or raises `NoProgram` if there is nothing to change. The result is another valid
+model, which need not compute the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Attributes: those that are set get other values, those that are left out are set; other versions of the standard."""
+"""Changes of attributes: other values for those that are set, values for those that are omitted, other opset
+versions."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ VERSIONS = (7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22)
 
 
 def other_attribute(model: Any, rng: random.Random) -> None:
-    """An attribute that is set has another value."""
+    """Give an attribute that is set another value."""
     places = [(node, a) for node in model.graph.node for a in node.attribute if a.name not in _NUMBERED]
     _, attribute = chosen(places, rng, "attribute")
     if attribute.ints:
@@ -48,7 +49,7 @@ def _move(numbers: Any, name: str, rng: random.Random) -> None:
 
 
 def further_attribute(model: Any, rng: random.Random) -> None:
-    """An attribute that a node leaves out is set to something other than its default."""
+    """Set an attribute that a node omits to something other than its default."""
     import onnx
     from onnx import helper
 
@@ -81,7 +82,7 @@ def _values(name: str, declared: Any, node: Any) -> list[Any]:
 
 
 def other_version(model: Any, rng: random.Random) -> None:
-    """The same nodes under another version of the standard, where they are valid there too."""
+    """Declare another opset version for the same nodes. The caller checks that the model is still valid."""
     opset = next(opset for opset in model.opset_import if not opset.domain)
     opset.version = rng.choice([version for version in VERSIONS if version != opset.version])
 

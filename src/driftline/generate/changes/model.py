@@ -1,4 +1,4 @@
-"""What changes share: finding values and types in a model, and making it whole again afterwards."""
+"""Helpers for changes: find values and types in a model, and make it valid again afterwards."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ModelChange = Callable[[Any, random.Random], None]
 
 
 def settled(model: Any, *, types: bool = False) -> Any:
-    """The model with the types of its results inferred anew, and on request of all its values; `NoProgram` when it is
-    not valid any more."""
+    """Return the model with the types of its results inferred again, and of all its values if `types`. Raises
+    `NoProgram` if the model is no longer valid."""
     import onnx
 
     del model.graph.value_info[:]
@@ -37,7 +37,7 @@ def settled(model: Any, *, types: bool = False) -> Any:
 
 
 def value_types(model: Any) -> dict[str, tuple[int, tuple[int, ...] | None]]:
-    """Element type and shape, where known, of every value of the main graph."""
+    """Return the element type and, if known, the shape of every value of the main graph."""
     import onnx
 
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
@@ -52,12 +52,13 @@ def value_types(model: Any) -> dict[str, tuple[int, tuple[int, ...] | None]]:
 
 
 def interior(model: Any) -> list[str]:
-    """Values that are computed and not returned."""
+    """Return the values that are computed but not returned."""
     returned = {output.name for output in model.graph.output}
     return [name for node in model.graph.node for name in node.output if name and name not in returned]
 
 
 def chosen(options: list[Any], rng: random.Random, what: str) -> Any:
+    """Return a random option. Raises `NoProgram` if there are none; `what` names them."""
     if not options:
         raise NoProgram(f"there is no {what}")
     return rng.choice(options)
@@ -75,6 +76,6 @@ def set_constant(tensor: Any, values: Array) -> None:
 
 
 def typed(values: Array, dtype: str) -> Array:
-    """Cast without a word: a number that does not fit becomes another one, as it does in a converted model."""
+    """Cast without warnings: a number that does not fit changes, as in a converted model."""
     with np.errstate(all="ignore"):
         return values.astype(numpy_dtype(dtype))

@@ -1,4 +1,4 @@
-"""Other element types, other shapes, other numbers in constants."""
+"""Changes of element types, shapes, and numbers in constants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT_SIZE = 4096
 
 
 def retype(model: Any, rng: random.Random, *, to: str) -> None:
-    """Every float32 of the model becomes another type; what was computed in halves is another program."""
+    """Change every float32 in the model to the type `to`. Results change with the precision."""
     new, found = element_type(to), False
     for info in model.graph.input:
         if info.type.tensor_type.elem_type == _FLOAT:
@@ -40,7 +40,7 @@ def _floats(model: Any) -> list[Any]:
 
 
 def special_constant(model: Any, rng: random.Random) -> None:
-    """One number of a constant becomes one that few rules think of."""
+    """Replace one number of a float constant with a special one, such as NaN, infinity or the largest number."""
     tensor = chosen(_floats(model), rng, "float constant")
     values = constant(tensor).copy()
     limits = np.finfo(values.dtype)
@@ -50,7 +50,7 @@ def special_constant(model: Any, rng: random.Random) -> None:
 
 
 def near_constant(model: Any, rng: random.Random) -> None:
-    """A scalar that a formula fixes (0.5, the root of two) is a little, or much, off."""
+    """Change a scalar constant that a formula fixes (0.5, the root of two) slightly or greatly."""
     scalars = [tensor for tensor in _floats(model) if np.prod(tensor.dims) == 1]
     tensor = chosen(scalars, rng, "scalar constant")
     values = constant(tensor)
@@ -59,7 +59,7 @@ def near_constant(model: Any, rng: random.Random) -> None:
 
 
 def integer_constant(model: Any, rng: random.Random) -> None:
-    """An axis, a size, a limit of a slice, a zero point is another one."""
+    """Change one number of an integer constant: an axis, a size, a slice limit or a zero point."""
     tensor = chosen([t for t in model.graph.initializer if t.data_type in (2, 3, 6, 7) and np.prod(t.dims) > 0], rng,
                     "integer constant")  # fmt: skip
     values = constant(tensor).copy()
@@ -71,7 +71,7 @@ def integer_constant(model: Any, rng: random.Random) -> None:
 
 
 def reshaped_constant(model: Any, rng: random.Random) -> None:
-    """A constant of one element with more or fewer axes; or a larger one with a leading axis."""
+    """Give a one-element constant another number of axes, or a larger constant a leading axis."""
     tensor = chosen(_floats(model), rng, "float constant")
     values = constant(tensor)
     if values.size == 1:
@@ -81,7 +81,7 @@ def reshaped_constant(model: Any, rng: random.Random) -> None:
 
 
 def spread_constant(model: Any, rng: random.Random) -> None:
-    """Where a rule expects one number, there are several: all the same, but for the last."""
+    """Replace a scalar constant with an array of the same value, in which the last element may differ."""
     scalars = [tensor for tensor in _floats(model) if np.prod(tensor.dims) == 1]
     tensor = chosen(scalars, rng, "scalar constant")
     values = constant(tensor)
@@ -94,7 +94,7 @@ def spread_constant(model: Any, rng: random.Random) -> None:
 
 
 def resized_input(model: Any, rng: random.Random) -> None:
-    """An axis of an input is empty, of size one, or longer."""
+    """Change the size of one axis of an input to zero, one, two or one more."""
     info = chosen([i for i in model.graph.input if i.type.tensor_type.shape.dim], rng, "input with axes")
     size = rng.choice(list(info.type.tensor_type.shape.dim))
     wanted = [n for n in (0, 1, 2, size.dim_value + 1) if n != size.dim_value]
@@ -109,7 +109,7 @@ def _shape(info: Any) -> list[int]:
 
 
 def constant_to_input(model: Any, rng: random.Random) -> None:
-    """What was constant is given at run time."""
+    """Turn a constant into an input."""
     from onnx import helper
 
     tensor = chosen([t for t in _floats(model) if np.prod(t.dims) <= _KEPT_SIZE], rng, "float constant")
@@ -118,7 +118,7 @@ def constant_to_input(model: Any, rng: random.Random) -> None:
 
 
 def constant_with_default(model: Any, rng: random.Random) -> None:
-    """A constant that a caller may override, because it is listed among the inputs: it must not be folded."""
+    """List a constant among the inputs, so that a caller may override it and it must not be folded."""
     from onnx import helper
 
     tensor = chosen(list(model.graph.initializer), rng, "constant")

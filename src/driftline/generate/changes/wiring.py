@@ -1,4 +1,4 @@
-"""What uses a value: results from the middle, further users, operands in other places."""
+"""Changes of wiring: intermediate values as results, additional users, operands in other places."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _FLOATS = (1, 10, 11)
 
 
 def interior_output(model: Any, rng: random.Random) -> None:
-    """A value from the middle is returned too."""
+    """Return an intermediate value too."""
     import onnx
 
     types = value_types(model)
-    values = [n for n in interior(model) if types.get(n, (0,))[0] != onnx.TensorProto.STRING]  # those are not compared
+    values = [n for n in interior(model) if types.get(n, (0,))[0] != onnx.TensorProto.STRING]  # strings: not compared
     name = chosen(values, rng, "value in the middle")
     made = onnx.ValueInfoProto(name=name)
     model.graph.output.insert(rng.randint(0, len(model.graph.output)), made)
 
 
 def further_user(model: Any, rng: random.Random) -> None:
-    """A value from the middle goes somewhere else as well."""
+    """Add another user of an intermediate value."""
     import onnx
     from onnx import helper
 
@@ -34,13 +34,13 @@ def further_user(model: Any, rng: random.Random) -> None:
 
 
 def swapped_operands(model: Any, rng: random.Random) -> None:
-    """The first two operands of a node change places."""
+    """Swap the first two operands of a node."""
     node = chosen([n for n in model.graph.node if len([i for i in n.input if i]) >= 2], rng, "node with two operands")
     node.input[0], node.input[1] = node.input[1], node.input[0]
 
 
 def same_operand(model: Any, rng: random.Random) -> None:
-    """An operand is another value of the same type: often one that is used already."""
+    """Replace an operand with another value of the same type, often one that is already used."""
     types = value_types(model)
     nodes = list(model.graph.node)
     at = rng.randrange(len(nodes))
@@ -55,7 +55,7 @@ def same_operand(model: Any, rng: random.Random) -> None:
 
 
 def open_sizes(model: Any, rng: random.Random) -> None:
-    """The sizes of the inputs are not known before it runs."""
+    """Make the sizes of the inputs symbolic."""
     for number, info in enumerate(model.graph.input):
         for axis, size in enumerate(info.type.tensor_type.shape.dim):
             if rng.random() < 0.6:
@@ -63,7 +63,7 @@ def open_sizes(model: Any, rng: random.Random) -> None:
 
 
 def inserted_node(model: Any, rng: random.Random) -> None:
-    """Between two nodes stands a third, which most rules do not expect there."""
+    """Insert a node between two others, where most rules do not expect one."""
     from onnx import helper
 
     types = value_types(model)

@@ -1,4 +1,4 @@
-"""Attention as exporters write it, with masks, heads and embeddings."""
+"""Idioms of attention as exporters write it, with masks, heads and embeddings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def in_heads(s: Sketch, x: str, perm: tuple[int, ...] = (0, 2, 1, 3)) -> str:
 
 
 def additive_mask(s: Sketch) -> str:
-    """0 where a token counts, a large negative number where it does not."""
+    """Add a mask that is 0 where a token counts and a large negative number elsewhere."""
     wide = s.input(BATCH, LENGTH, dtype="int64", values="index:2")
     for axis in (1, 2):
         wide = s.node("Unsqueeze", wide, axes=[axis]) if s.opset < 13 else s.node("Unsqueeze", wide, s.ints(axis))
@@ -26,7 +26,7 @@ def additive_mask(s: Sketch) -> str:
 
 
 def self_attention(s: Sketch, x: str) -> str:
-    """The block of a text encoder, with the residual."""
+    """Add the attention block of a text encoder, with the residual connection."""
     query, value = in_heads(s, projected(s, x)), in_heads(s, projected(s, x))
     key = in_heads(s, projected(s, x), (0, 2, 3, 1))
     scores = s.node("Div", s.node("MatMul", query, key), s.const(2.0))
@@ -92,7 +92,7 @@ def embeddings(s: Sketch) -> str:
 
 @idiom
 def embedded(s: Sketch) -> str:
-    """The embeddings of a text encoder: words, places and segments, added and normalised."""
+    """Draw the embeddings of a text encoder: words, positions and segments, added and normalised."""
     s.opset = 13
     return layer_norm(s, embeddings(s), HIDDEN)
 
@@ -105,7 +105,7 @@ def embedded_attention(s: Sketch) -> str:
 
 @idiom
 def rotary(s: Sketch) -> str:
-    """The halves of each head, turned against each other."""
+    """Draw a rotary embedding: the halves of each head, rotated against each other."""
     x = s.input(BATCH, HEADS, LENGTH, WIDTH)
     front = s.node("Slice", x, s.ints(0), s.ints(WIDTH // 2), s.ints(3), s.ints(1))
     back = s.node("Slice", x, s.ints(WIDTH // 2), s.ints(2**31 - 1), s.ints(3), s.ints(1))

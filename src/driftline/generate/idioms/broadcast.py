@@ -1,4 +1,4 @@
-"""Broadcasts spelt out before operators that broadcast by themselves."""
+"""Idioms with an explicit Expand before operators that broadcast on their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches and loops: subgraphs that see the values around them."""
+"""Idioms with branches and loops, whose subgraphs read values from outside."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _unary(s: Sketch) -> str:
 
 @idiom
 def branch(s: Sketch) -> str:
-    """A condition that is computed, and two branches that read a value from outside."""
+    """Draw a branch on a computed condition, whose two subgraphs read a value from outside."""
     from onnx import helper
 
     x = s.node("Abs", s.input(2, 3)) if s.rng.random() < 0.5 else s.node("Neg", s.input(2, 3))
@@ -38,7 +38,7 @@ def branch(s: Sketch) -> str:
 
 @idiom
 def counted_loop(s: Sketch) -> Sequence[str]:
-    """A value carried around, and one row kept of each step."""
+    """Draw a loop that carries a value and collects one row of each step."""
     from onnx import helper
 
     x = s.input(2, 3)

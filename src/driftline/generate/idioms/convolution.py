@@ -1,4 +1,4 @@
-"""Convolutions with what usually follows or precedes them."""
+"""Idioms of convolutions with operators that usually precede or follow them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def conv_two_residual(s: Sketch) -> str:
 
 @idiom
 def conv_blocked(s: Sketch) -> str:
-    """Channels in whole blocks: the layouts made for vector registers want them."""
+    """Draw convolutions whose channels come in whole blocks, as vectorised layouts need."""
     x = activated(s, convolved(s, s.input(1, 16, 6, 6), 16, 32), "Relu")
     y = s.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
     return str(convolved(s, y, 32, 16, size=1))
@@ -103,7 +103,7 @@ def conv_upsampled(s: Sketch) -> str:
 
 @idiom
 def conv_line(s: Sketch) -> str:
-    """One spatial axis."""
+    """Draw a convolution along one spatial axis."""
     made = s.node("Conv", s.input(1, 4, 9), s.weights(8, 4, 3), pads=[1, 1])
     return activated(s, normalised(s, made, 8), "Relu")
 
@@ -139,7 +139,7 @@ def pad_average_pool(s: Sketch) -> str:
 
 @idiom
 def focus_slices(s: Sketch) -> str:
-    """Four interleaved slices side by side: a space-to-depth."""
+    """Draw four interleaved slices side by side, which is a space-to-depth."""
     x, parts = s.input(1, 2, 4, 6), []
     for column in (0, 1):
         for row in (0, 1):

@@ -1,4 +1,4 @@
-"""The generator `idioms`: models in the shapes that rewrite rules look for, as they are or with one thing changed.
+"""The generator `idioms`: models in the shapes that rewrite rules look for, unchanged or with one change.
 
 An arm is `relu_clip`, or `relu_clip~float64` with a change; `optests:Clip~float64` changes a program of another
 generator.
@@ -21,10 +21,11 @@ from driftline.generate.model_blueprint import blueprint_of_model
 _FAMILIES = (
     "attention", "broadcast", "control", "convolution", "linear", "movement", "normalisation", "pointwise", "quantised",
 )  # fmt: skip
-_TRIES = 12  # a change may make nonsense of a model; another of the same kind may not
+_TRIES = 12  # a change may make a model invalid; another of the same kind may not
 
 
 def idioms() -> list[str]:
+    """Return the names of all idioms."""
     for family in _FAMILIES:
         importlib.import_module(f"driftline.generate.idioms.{family}")
     return sorted(IDIOMS)
@@ -72,12 +73,12 @@ def _drawn(base: str, request: GeneratorRequest, last: str = "") -> Blueprint:
 
 
 def _typed(number: int) -> bool:
-    """Every other model carries the types of all its values, as exporters write them; a model need not."""
+    """True if the model declares the types of all its values, as exporters do. This is optional in ONNX."""
     return bool(number % 2)
 
 
 def changed(made: Blueprint, change: str, rng: random.Random, *, types: bool = False) -> Blueprint:
-    """The program with one change. `NoProgram` when none of that kind leaves it valid."""
+    """Return the program with one change of the given kind. Raises `NoProgram` if every try makes it invalid."""
     import onnx
 
     reason = NoProgram(f"{change!r} does not apply")

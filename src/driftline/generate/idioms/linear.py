@@ -1,4 +1,4 @@
-"""Matrix products with scales, biases, transposes and activations around them."""
+"""Idioms of matrix products with scales, biases, transposes and activations around them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def matmul_transposed_batched(s: Sketch) -> str:
 
 @idiom
 def matmul_batch_transposed(s: Sketch) -> str:
-    """The axis of the batch is moved too."""
+    """Draw a product whose operands have their batch axis transposed too."""
     left = s.node("Transpose", s.input(3, 2, 4), perm=[1, 0, 2])
     right = s.node("Transpose", s.input(4, 2, 5), perm=[1, 0, 2])
     return str(s.node("MatMul", left, right))
@@ -110,7 +110,7 @@ def gemm_two(s: Sketch) -> str:
 
 @idiom
 def matmul_expanded(s: Sketch) -> str:
-    """Broadcast by hand before a product that broadcasts by itself."""
+    """Draw explicit broadcasts before a product that broadcasts on its own."""
     wide = s.node("Expand", s.input(1, 3, 4), s.ints(2, 3, 4))
     return str(s.node("MatMul", wide, s.node("Expand", s.input(4, 5), s.ints(2, 4, 5))))
 
@@ -124,7 +124,7 @@ def matmul_reshaped(s: Sketch) -> str:
 
 @idiom
 def matmul_transposed_add(s: Sketch) -> str:
-    """Either operand, or both, turned before a product with a bias."""
+    """Draw a product of two transposed operands, with a bias."""
     left = s.node("Transpose", s.input(4, 3), perm=[1, 0])
     right = s.node("Transpose", s.input(5, 4), perm=[1, 0])
     return str(s.node("Add", s.node("MatMul", left, right), s.weights(5)))
@@ -161,13 +161,13 @@ def gemm_zero_bias(s: Sketch) -> str:
 
 @idiom
 def matmul_chain(s: Sketch) -> str:
-    """Cheaper when the last product is made first."""
+    """Draw a chain of products that is cheaper if the last product is computed first."""
     return str(s.node("MatMul", s.node("MatMul", s.input(6, 2), s.input(2, 6)), s.input(6, 1)))
 
 
 @idiom
 def matmul_parallel(s: Sketch) -> list[str]:
-    """One operand in three products: they could be one."""
+    """Draw three products of one operand, which could be computed as one."""
     x = s.input(2, 3, 4)
     return [s.node("MatMul", x, s.weights(4, size)) for size in (5, 5, 2)]
 
@@ -179,7 +179,7 @@ def matmul_of_sum(s: Sketch) -> str:
 
 @idiom
 def matmul_low_rank(s: Sketch) -> str:
-    """A product with a matrix to which a product of two thin ones is added."""
+    """Draw a product with a matrix plus a low-rank product."""
     thin = s.node("MatMul", s.input(4, 1), s.input(1, 5))
     return str(s.node("MatMul", s.input(3, 4), s.node("Add", s.input(4, 5), thin)))
 
@@ -192,6 +192,6 @@ def matmul_joined_transposed(s: Sketch) -> str:
 
 @idiom
 def matmul_gathered(s: Sketch) -> str:
-    """Only some columns of the weights."""
+    """Draw a product with selected columns of the weights."""
     columns = s.node("Gather", s.weights(4, 5), s.input(3, dtype="int64", values="index:5"), axis=1)
     return str(s.node("MatMul", s.input(3, 4), columns))

@@ -1,4 +1,4 @@
-"""Data moved about: reshapes, transposes, slices, gathers, casts, and operators that do nothing."""
+"""Idioms that move data: reshapes, transposes, slices, gathers, casts, and operators that do nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from driftline.generate.idioms.sketch import MACHINE_LEARNING, Sketch, idiom
 
 
 def size_of(s: Sketch, shape: str, axis: int) -> str:
+    """Add nodes that take one size from a shape, as a vector of one element."""
     return str(s.node("Unsqueeze", s.node("Gather", shape, s.const(axis, "int64")), s.ints(0)))
 
 
@@ -89,7 +90,7 @@ def gather_range(s: Sketch) -> str:
 
 @idiom
 def gather_first_rows(s: Sketch) -> str:
-    """As many rows as another input has."""
+    """Draw a gather of as many rows as another input has."""
     s.open_sizes = True
     x, other = s.input(5, 3), s.input(3, 2)
     rows = s.node("Gather", s.node("Shape", other), s.const(0, "int64"))
@@ -98,7 +99,7 @@ def gather_first_rows(s: Sketch) -> str:
 
 @idiom
 def gather_each(s: Sketch) -> Sequence[str]:
-    """Every place of an axis by itself: a split."""
+    """Draw a gather of each index of an axis, which is a split."""
     x = s.node("Relu", s.input(2, 3, 4))
     return [s.node("Abs", s.node("Gather", x, s.const(place, "int64"), axis=1)) for place in range(3)]
 
@@ -276,7 +277,7 @@ def transpose_nothing(s: Sketch) -> str:
 
 @idiom
 def scatter_everything_shaped(s: Sketch) -> str:
-    """The places are computed from the shape of what is overwritten."""
+    """Draw a scatter whose indices are computed from the shape of the overwritten tensor."""
     x = s.input(3, 2)
     count = s.node("Gather", s.node("Shape", x), s.const(0, "int64"))
     places = s.node("Range", s.const(0, "int64"), count, s.const(1, "int64"))
@@ -295,7 +296,7 @@ def slice_everything_by_size(s: Sketch) -> str:
 
 @idiom
 def slice_beyond(s: Sketch) -> str:
-    """The limit that exporters write for "to the end"."""
+    """Draw a slice with the limit that exporters write for "to the end"."""
     return str(s.node("Relu", s.node("Slice", s.input(2, 6), s.ints(0), s.ints(2**63 - 1), s.ints(1), s.ints(1))))
 
 

@@ -1,4 +1,4 @@
-"""Layer normalisation and the activations of transformers, spelt out in elementary operators."""
+"""Idioms of layer normalisation and of the activations of transformers, in elementary operators."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def rms_norm_reciprocal(s: Sketch) -> str:
 
 @idiom
 def rms_norm_half(s: Sketch) -> str:
-    """Computed in float32 between two casts, as language models do."""
+    """Draw an RMS norm in float32 between two casts, as language models have it."""
     x = s.writer.cast(s.input(2, 3, 8, dtype="float16"), "float32")
     root = s.node("Sqrt", s.node("Add", mean(s, s.node("Pow", x, s.const(2.0))), s.const(1e-6)))
     return str(s.node("Mul", s.writer.cast(s.node("Div", x, root), "float16"), s.weights(8, dtype="float16")))
@@ -108,7 +108,7 @@ def gelu_erf(s: Sketch) -> str:
 
 @idiom
 def gelu_erf_new(s: Sketch) -> str:
-    """Where the standard has the operator itself."""
+    """Draw a Gelu in elementary operators under an opset that has the operator itself."""
     s.opset = 20
     return gelu(s, s.input(2, 3, 8))
 
@@ -150,7 +150,7 @@ def gelu_tanh_old(s: Sketch) -> str:
 
 @idiom
 def gelu_tanh_product(s: Sketch) -> str:
-    """The cube as a product."""
+    """Draw a tanh Gelu with the cube written as a product."""
     x = s.input(2, 3, 8)
     squared = s.node("Mul", x, s.node("Mul", x, s.const(0.044714998453855515)))
     inner = s.node("Mul", s.node("Mul", x, s.const(0.7978845834732056)), s.node("Add", squared, s.const(1.0)))
@@ -196,7 +196,7 @@ def instance_norm_group(s: Sketch) -> str:
 
 @idiom
 def layer_norm_reciprocal(s: Sketch) -> str:
-    """With the reciprocal of the root, as some exporters write it."""
+    """Draw a layer norm with the reciprocal of the root, as some exporters write it."""
     x = s.input(2, 3, 8)
     centred = s.node("Sub", x, mean(s, x))
     spread = mean(s, s.node("Mul", centred, centred))
@@ -214,14 +214,14 @@ def rms_norm_operator_skip(s: Sketch) -> str:
 
 @idiom
 def softmax_cast(s: Sketch) -> str:
-    """A softmax in float32 between two casts."""
+    """Draw a softmax in float32 between two casts."""
     x = s.writer.cast(s.input(2, 3, dtype="float16"), "float32")
     return s.writer.cast(str(s.node("Softmax", x, axis=-1)), "float16")
 
 
 @idiom
 def gelu_tanh_scaled(s: Sketch) -> str:
-    """The tanh form with the constants in the places where a decomposed Gelu has them."""
+    """Draw a tanh Gelu with the constants placed as in a decomposed Gelu."""
     x = s.input(2, 3, 8)
     cubed = s.node("Mul", s.const(0.044715), s.node("Pow", x, s.const(3.0)))
     inner = s.node("Mul", s.const(0.7978845608028654), s.node("Add", x, cubed))
@@ -257,7 +257,7 @@ def layer_norm_then_bias(s: Sketch) -> str:
 
 @idiom
 def rms_norm_cast(s: Sketch) -> str:
-    """Computed in float32 between two casts, with the reciprocal of the root."""
+    """Draw an RMS norm in float32 between two casts, with the reciprocal of the root."""
     x = s.writer.cast(s.input(2, 3, 8, dtype="float16"), "float32")
     squared = s.node("Pow", x, s.const(2.0))
     middle = s.node("ReduceMean", squared, s.ints(-1), keepdims=1, noop_with_empty_axes=0)

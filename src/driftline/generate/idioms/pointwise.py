@@ -1,4 +1,4 @@
-"""Chains of element-wise operators that rules shorten."""
+"""Idioms of elementwise operators that rules simplify."""
 
 from __future__ import annotations
 

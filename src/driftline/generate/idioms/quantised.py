@@ -1,4 +1,4 @@
-"""Quantised models: integers between QuantizeLinear and DequantizeLinear, and products of integers."""
+"""Idioms of quantised models: integers between QuantizeLinear and DequantizeLinear, and products of integers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def dequantised(s: Sketch, x: str, dtype: str, scale: float = 0.03125) -> str:
 
 
 def through(s: Sketch, x: str, dtype: str, scale: float = 0.03125) -> str:
-    """Quantised and back."""
+    """Quantise a value and dequantise it again."""
     number, point = s.const(scale), zero_point(s, dtype)
     return str(s.node("DequantizeLinear", s.node("QuantizeLinear", x, number, point), number, point))
 
 
 def fixed_weights(s: Sketch, *shape: int, dtype: str = "int8") -> str:
-    """Weights that are stored as integers."""
+    """Add weights that are stored as integers and dequantised."""
     low, high = _RANGES[dtype]
     point = s.const(0 if dtype == "int8" else 128, dtype)
     return str(s.node("DequantizeLinear", s.integers(*shape, dtype=dtype, low=low, high=high), s.const(0.015625),
@@ -42,7 +42,7 @@ def either_type(s: Sketch) -> str:
 
 
 def around(s: Sketch, middle: Callable[[str], str], *shape: int) -> str:
-    """Dequantise, compute, quantise again: what runtimes replace by one integer kernel."""
+    """Dequantise, compute and quantise again, which runtimes replace by one integer kernel."""
     dtype = either_type(s)
     return through(s, middle(through(s, s.input(*shape), dtype)), dtype, 0.0625)
 
@@ -154,7 +154,7 @@ def qdq_before_moves(s: Sketch) -> str:
 
 @idiom
 def qdq_between_moves(s: Sketch) -> str:
-    """One pair that could stand before or after what only moves data."""
+    """Draw one quantise-dequantise pair before operators that only move data, past which rules may move it."""
     dtype = either_type(s)
     moved = s.node("Transpose", through(s, s.input(2, 3, 4), dtype), perm=[0, 2, 1])
     return str(s.node("MatMul", s.node("Reshape", moved, s.ints(2, 4, 3)), s.input(2, 3, 5)))
@@ -199,7 +199,7 @@ def matmul_integer_scaled(s: Sketch) -> str:
 
 @idiom
 def matmul_dynamic(s: Sketch) -> str:
-    """Quantised at run time by the range of the numbers."""
+    """Draw a product that is quantised at run time by the range of the numbers."""
     a, scale, point = s.node("DynamicQuantizeLinear", s.input(3, 4), outputs=3)
     weights = s.integers(4, 5, dtype="int8", low=-90, high=90)
     whole = s.node("MatMulInteger", a, weights, point, s.const(0, "int8"))
@@ -209,7 +209,7 @@ def matmul_dynamic(s: Sketch) -> str:
 
 @idiom
 def matmul_four_bits(s: Sketch) -> str:
-    """Weights of four bits in blocks, as language models have them."""
+    """Draw a product with four-bit weights in blocks, as language models have them."""
     s.opset = 21
     return str(s.node("MatMul", s.input(3, 32), in_blocks(s)))
 
@@ -227,5 +227,6 @@ def matmul_four_bits_bias_open(s: Sketch) -> str:
 
 
 def in_blocks(s: Sketch) -> str:
+    """Add four-bit weights that are dequantised in blocks."""
     whole = s.integers(32, 8, dtype="uint4", low=0, high=15)
     return str(s.node("DequantizeLinear", whole, s.weights(2, 8, low=0.1), axis=0, block_size=16))

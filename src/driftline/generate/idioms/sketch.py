@@ -1,4 +1,4 @@
-"""How an idiom is written down: inputs, constants and nodes of a small ONNX model, one call each."""
+"""Helpers to write an idiom: inputs, constants and nodes of a small ONNX model, one call each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MACHINE_LEARNING = "ai.onnx.ml"
 
 @dataclass
 class Sketch:
-    """A model in the making. `rng` chooses between equivalent ways of writing the same thing."""
+    """A model under construction. `rng` chooses between equivalent ways of writing the same thing."""
 
     rng: random.Random
     opset: int = 18
     open_sizes: bool = False  # the sizes of the inputs are not known before it runs
-    preceded: bool = False  # float inputs go through a node first: some rules leave alone what comes from outside
+    preceded: bool = False  # float inputs go through a node first: some rules ignore graph inputs
     writer: OnnxWriter = field(default_factory=OnnxWriter)
     plans: list[InputPlan] = field(default_factory=list)
 
@@ -36,7 +36,7 @@ class Sketch:
         return self.writer.node(kind, *inputs, outputs=outputs, **attributes)
 
     def weights(self, *shape: int, dtype: str = "float32", low: float = -1.0, high: float = 1.0) -> str:
-        """A constant of random numbers, on a grid coarse enough for every float type."""
+        """Add a constant of random numbers that are exact in every float type."""
         count = int(np.prod(shape))
         drawn = [self.rng.uniform(low, high) for _ in range(count)]
         return self.const(np.round(np.array(drawn).reshape(shape) * 64) / 64, dtype)
@@ -63,11 +63,11 @@ class Sketch:
         return self.writer.ints(values)
 
     def either(self, *names: str) -> list[str]:
-        """Two operands in either order: most rules look for both."""
+        """Return the operands in random order, since most rules match both orders."""
         return list(names) if self.rng.random() < 0.5 else list(reversed(names))
 
     def model(self, outputs: Sequence[str]) -> Any:
-        """The finished model. What it returns is inferred, not declared."""
+        """Return the finished model. The types of its outputs are left to inference."""
         import onnx
         from onnx import helper
 
@@ -96,6 +96,6 @@ IDIOMS: dict[str, Idiom] = {}
 
 
 def idiom(function: Idiom) -> Idiom:
-    """Register a function under its own name. It draws the model on the sketch and says what is returned."""
+    """Register a function under its own name. It draws a model on the sketch and returns the names of the outputs."""
     IDIOMS[function.__name__] = function
     return function

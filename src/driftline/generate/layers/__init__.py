@@ -1,1 +1,1 @@
-"""Programs in the shapes that models have, for every language: see `generator.py`."""
+"""Programs with the structure of real models, in every language: see `generator.py`."""

@@ -1,6 +1,6 @@
-"""What models are made of, for every language: attention, norms, chains of layers, losses, quantisation by hand.
+"""Building blocks of models, for every language: attention, norms, chains of layers, losses, manual quantisation.
 
-Each is written out in plain operators, since that is what fusions look for, with the choices that authors make.
+Each is written in plain operators, which is what fusions match, with the variations that authors use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def _activated(s: GraphSketch, x: int) -> int:
 
 
 def _scores(s: GraphSketch, queries: int, keys: int) -> int:
-    """Products of queries and keys, scaled before or after."""
+    """Apply the scaled product of queries and keys, scaled before or after."""
     scale = s.draw.choice((0.5, 0.25, 0.125))
     if s.draw.chance(0.3):
         queries = s.apply("mul_scalar", queries, scalar=scale)
@@ -48,7 +48,7 @@ def attention_by_hand(s: GraphSketch) -> int:
 
 @block
 def attention_block(s: GraphSketch) -> int:
-    """Projections, heads split and joined again, and the residual."""
+    """Draw an attention block: projections, split and joined heads, and the residual connection."""
     heads, width = s.draw.choice((1, 2, 4)), s.draw.choice((2, 4, 8))
     rows = s.sizes()
     x = s.input(1, rows, heads * width)
@@ -64,7 +64,7 @@ def attention_block(s: GraphSketch) -> int:
 
 @block
 def attention_with_positions(s: GraphSketch) -> int:
-    """Halves turned by angles, as rotary positions are."""
+    """Draw a rotary embedding: halves rotated by angles."""
     rows, width = s.sizes(), s.draw.choice((2, 4, 8))
     x = s.input(2, rows, 2 * width)
     cosine, sine = s.input(rows, 2 * width), s.input(rows, 2 * width)
@@ -138,7 +138,7 @@ def gated_linear(s: GraphSketch) -> int:
 
 @block
 def products_side_by_side(s: GraphSketch) -> list[int]:
-    """Products of one value, which compilers join into one."""
+    """Draw three products of one value, which compilers combine into one."""
     width = s.sizes()
     x = s.input(3, width)
     return [s.apply("mm", x, s.weights(width, s.draw.integer(1, 9))) for _ in range(3)]
@@ -168,7 +168,7 @@ def conv_block(s: GraphSketch) -> int:
 
 @block
 def shapes_and_back(s: GraphSketch) -> int:
-    """Data moved there and back around what does not care."""
+    """Draw a transposition and its inverse around an elementwise operator."""
     rows, columns = s.draw.integer(2, 9), s.sizes()
     x = s.apply("permute", s.input(2, rows, columns), axes=[0, 2, 1])
     return s.apply("permute", _activated(s, x), axes=[0, 2, 1])
@@ -176,7 +176,7 @@ def shapes_and_back(s: GraphSketch) -> int:
 
 @block
 def pointwise_chain(s: GraphSketch) -> list[int]:
-    """A long chain over broadcast shapes, with a value that is read twice."""
+    """Draw a long chain of elementwise operators over broadcast shapes, with a value that is read twice."""
     rows, columns = s.draw.integer(1, 9), s.sizes()
     x = s.input(rows, columns)
     made = s.apply(s.either("add", "mul", "sub"), x, s.input(columns))
@@ -231,7 +231,7 @@ def quantised_and_back(s: GraphSketch) -> int:
 
 @block
 def product_of_integers(s: GraphSketch) -> int:
-    """Weights of eight bits, widened, multiplied and scaled."""
+    """Draw a product with eight-bit weights that are widened, multiplied and scaled."""
     width = s.sizes()
     weights = s.apply("cast", s.constant(width, 5, dtype="int8"), to=s.dtype)
     return s.apply("mul_scalar", s.apply("matmul", s.input(3, width), weights), scalar=0.015625)
@@ -242,7 +242,7 @@ def product_of_integers(s: GraphSketch) -> int:
 
 @block
 def written_through_a_view(s: GraphSketch) -> list[int]:
-    """A part of a value is overwritten and the whole of it read afterwards (torch only)."""
+    """Draw a write into a view, followed by a read of the whole tensor (torch only)."""
     rows, width = s.draw.integer(2, 6), s.sizes()
     x = s.input(rows, width)
     base = s.apply("add_scalar", x, scalar=1.0)

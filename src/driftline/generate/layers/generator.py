@@ -1,7 +1,7 @@
-"""The generator `layers`: attention, norms, chains of layers and the like, written out in operators of the table.
+"""The generator `layers`: attention, norms, chains of layers and the like, written in operators of the table.
 
-They are graphs like those of `graph`, in every language, so a failure is cut and named in the same way; but operators
-meet in them as they do in models, which is what fusions are written for. An arm is a block of `blocks.py`.
+The programs are graphs like those of `graph`, in every language, so failures are reduced and named in the same way; but
+operators are combined as in real models, which is what fusions are written for. An arm is a block of `blocks.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Layers(Generator):
         return [name for name in sorted(BLOCKS) if self._can_make(name, form)]
 
     def _can_make(self, name: str, form: str) -> bool:
-        """Has the language all operators of the block?"""
+        """True if the language has all operators of the block."""
         try:
             _drawn(GeneratorRequest(form, name, 0))
         except NoProgram:
@@ -50,7 +50,8 @@ class Layers(Generator):
 
 
 def _drawn(request: GeneratorRequest) -> Graph:
-    """The first one is small and in float32; then with a long axis, in any float type, with the gradient, by chance."""
+    """Draw the graph of a request. Number 0 is small and in float32; later ones may have a long axis, another float
+    type, or the gradient."""
     rng = random.Random(f"{request.seed}/{request.form}/{request.arm}/{request.number}")
     draw, language = Draw(rng), LANGUAGE[request.form]
     plain = request.number == 0

@@ -1,7 +1,7 @@
-"""How a block is written down for every language at once: operators of the table, applied to values by hand.
+"""Helpers to write a block for every language at once: operators of the table, applied to values explicitly.
 
-Attributes and further inputs that are not given are drawn by the operator's own rule. The block is a `Graph` then, as
-random programs are: it is written in each language, changed and cut like them.
+Attributes and further inputs that are not given are drawn by the operator's own rule. The result is a `Graph`, like
+those of random programs, and is emitted, mutated and reduced like them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TRIES = 20
 
 @dataclass(frozen=True)
 class _Made:
-    """A value in the making: a leaf, or a result of a node."""
+    """A value under construction: a leaf, or a result of a node."""
 
     type: TensorType
     leaf: Leaf | None = None
@@ -28,7 +28,7 @@ class _Made:
 
 @dataclass
 class GraphSketch:
-    """A graph in the making. Values are numbers, in the order of their making."""
+    """A graph under construction. Values are numbered in the order in which they are created."""
 
     language: str
     draw: Draw
@@ -50,10 +50,12 @@ class GraphSketch:
         return self.values[value].type.shape
 
     def apply(self, name: str, *inputs: int, **attributes: Any) -> int:
-        """The first result of an operator. With one input given, what else it needs are new weights."""
+        """Apply an operator and return its first result. If one input is given, the operator's further inputs are drawn
+        as new leaves."""
         return self.apply_all(name, *inputs, **attributes)[0]
 
     def apply_all(self, name: str, *inputs: int, **attributes: Any) -> list[int]:
+        """Apply an operator and return all its results. Raises `NoProgram` if it does not accept the inputs."""
         operator, types = OPERATORS[name], [self.values[number].type for number in inputs]
         if not operator.takes(self.language, types[0]):
             raise NoProgram(f"{name} of {types[0]} has no form in {self.language}")
@@ -81,7 +83,7 @@ class GraphSketch:
         return len(self.values) - 1
 
     def graph(self, outputs: list[int], *, grad: bool = False) -> Graph:
-        """The finished graph, numbered as graphs are: leaves first."""
+        """Return the finished graph, renumbered with the leaves first."""
         leaves = [number for number, made in enumerate(self.values) if made.leaf]
         results = [number for number, made in enumerate(self.values) if not made.leaf]
         new = {old: at for at, old in enumerate([*leaves, *results])}
@@ -98,6 +100,7 @@ BLOCKS: dict[str, BlockRule] = {}
 
 
 def block(function: BlockRule) -> BlockRule:
-    """Register a function under its own name. It draws the program on the sketch and says what is returned."""
+    """Register a function under its own name. It draws a program on the sketch and returns the numbers of the
+    outputs."""
     BLOCKS[function.__name__] = function
     return function

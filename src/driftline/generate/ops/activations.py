@@ -1,5 +1,8 @@
-"""Activation functions. Where NaN takes different ways in torch and in an ONNX operator, there are two rows: the
-function of torch with an ONNX composition, and the ONNX operator with a torch composition."""
+"""Activation functions.
+
+Where torch and an ONNX operator handle NaN differently, there are two entries: the torch function with an ONNX
+composition, and the ONNX operator with a torch composition.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,8 @@ def _threshold(w: OnnxWriter, u: Use) -> str:
 
 
 def _limits(draw: Draw, first: TensorType) -> Drawn:
-    """A lower limit, an upper one, or both; now and then the wrong way round: torch and jnp then give the upper."""
+    """Choose a lower limit, an upper one, or both. The lower may be above the upper: torch and jnp then return the
+    upper."""
     floats = first.dtype.startswith(("float", "bfloat"))
     low = draw.choice((-1.5, 0.0, 0.5) if floats else (0, 1, 3))
     high = draw.choice((0.5, 2.0, 6.0) if floats else (3, 5, 100))
@@ -83,7 +87,7 @@ def _prelu_rule(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> S
 
 
 def _prelu_shape(use: Use) -> tuple[int, ...]:
-    """The slopes, so that they broadcast along the channels."""
+    """Return the shape of the slopes that broadcasts along the channels."""
     return (use.types[1].size, *[1] * (use.types[0].rank - 2)) if use.types[0].rank > 1 else (1,)
 
 
@@ -100,7 +104,7 @@ OPERATORS = [
     row("elu", same, choosing(alpha=one_of(1.0, 0.5, 2.0)), "F.elu({0}, {alpha})",
         lambda w, u: w.node("Elu", *u.inputs, alpha=u["alpha"]), "jax.nn.elu({0}, {alpha})", onnx_dtypes=IEEE,
         edges=(0.0,)),
-    # The constants of Selu are attributes, hence float32: not those of torch in double
+    # The constants of Selu are float32 attributes, which differ from torch's constants in float64
     _unary("selu", torch="F.selu({0})", onnx="Selu", jnp="jax.nn.selu({0})", onnx_dtypes=_SINGLE, edges=(0.0,)),
     row("celu", same, choosing(alpha=one_of(1.0, 0.5, 2.0)), "F.celu({0}, {alpha})",
         lambda w, u: w.node("Celu", *u.inputs, alpha=u["alpha"]), "jax.nn.celu({0}, {alpha})",

@@ -1,4 +1,4 @@
-"""Values put side by side or in another order: concatenation, rolls, turns, blocks of pixels as channels."""
+"""Concatenation and rearrangement: stacking, flips, rolls, rotations, blocks of pixels as channels."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _onnx_stack(w: Any, u: Use) -> Any:
 
 
 def _listed(template: str) -> Any:
-    """A form over the list of all inputs."""
+    """Return a form whose template gets the list of all inputs."""
     return lambda u: template.format(inputs=", ".join(u.inputs), axis=u["axis"])
 
 
@@ -148,7 +148,8 @@ def _draw_block(channels: bool) -> Any:
 
 
 def _shuffled(permutation: Sequence[int], reshape: str, to_depth: bool, channels_last: bool) -> Any:
-    """Blocks of pixels to channels or back, as reshape, permutation, reshape; `channels_last` within a block."""
+    """Return a form that converts blocks of pixels to channels or back, by a reshape, a permutation and a reshape.
+    `channels_last` is the order within a block."""
 
     def emit(u: Use) -> str:
         n, c, h, w = u.types[0].shape
@@ -169,7 +170,7 @@ _TO_DEPTH, _UNSHUFFLE = (0, 3, 5, 1, 2, 4), (0, 1, 3, 5, 2, 4)
 
 
 def _onnx_unshuffle(w: Any, u: Use) -> Any:
-    # The channels of SpaceToDepth are ordered otherwise
+    # SpaceToDepth orders channels differently
     n, c, height, width = u.types[0].shape
     b = u["block"]
     cut = onnx_reshape(w, u.inputs[0], [n, c, height // b, b, width // b, b])

@@ -1,4 +1,5 @@
-"""Conversion between dtypes. Out of range, float to integer is undefined everywhere; that is known elsewhere."""
+"""Conversion between dtypes. Out of range, float to integer is undefined everywhere; the oracle takes that into
+account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons, truth values, and choices that depend on them."""
+"""Comparisons, logical operators, and selection by a condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complex numbers and Fourier transforms. ONNX has none that compilers know."""
+"""Complex numbers and Fourier transforms. They have no ONNX forms, since compilers do not support them there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Convolutions in one, two and three dimensions, forwards and transposed.
+"""Convolutions in one, two and three dimensions, plain and transposed.
 
-The input is (batch, channels, *image) in all three languages; the weights are parameters.
+The input is (batch, channels, *image) in all languages; the weights are parameters.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ _AROUND = {"reflect": ("reflect", "reflect"), "replicate": ("edge", "edge"), "ci
 
 
 def _draw_around(*modes: str) -> Any:
-    """Padding of an image with itself comes first; the window then fits as into a larger image."""
+    """Return a rule that first pads the image with itself, and then chooses the window for the larger image."""
     plain = _draw_conv("zero")
 
     def drawn(draw: Draw, first: TensorType) -> Drawn:
@@ -210,7 +210,8 @@ def _onnx_transposed(w: Any, u: Use) -> Any:
 
 
 def _jnp_transposed(u: Use) -> str:
-    """A convolution of the image with holes between its points; the weight is mirrored and its channels swapped."""
+    """Write a transposed convolution in JAX, as a convolution of the dilated image with mirrored weights whose channels
+    are swapped."""
     groups, (channels, each, *kernel) = u["groups"], u.types[1].shape
     cut = [groups, channels // groups, each, *kernel]
     axes = list(range(2, len(kernel) + 2))

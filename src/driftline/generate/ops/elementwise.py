@@ -1,7 +1,7 @@
 """Elementwise arithmetic and functions of real numbers.
 
-Attributes are sums of few powers of two: an ONNX attribute is a float32, and 0.1 would be another number in a model
-of doubles than in the torch program.
+Attributes are sums of few powers of two: an ONNX attribute is a float32, so 0.1 would be a different number in a
+float64 model than in the torch program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _trunc(w: OnnxWriter, u: Use) -> str:
 
 
 def _log_base(base: float) -> object:
-    """ONNX has the natural logarithm alone."""
+    """Write a logarithm of another base, since ONNX has only the natural one."""
 
     def emit(w: OnnxWriter, u: Use) -> str:
         return str(w.node("Div", w.node("Log", u.inputs[0]), w.node("Log", w.scalar(base, u.types[0].dtype))))
@@ -35,7 +35,7 @@ def _log_base(base: float) -> object:
 
 
 def _lerp(w: OnnxWriter, u: Use) -> str:
-    """As torch does it: from the nearer end."""
+    """Interpolate from the nearer end, as torch does."""
     x, end = u.inputs
     dtype, weight = u.types[0].dtype, u["weight"]
     span = w.node("Sub", end, x)

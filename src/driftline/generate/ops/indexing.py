@@ -1,7 +1,7 @@
-"""Elements chosen by a tensor of indices, and written to places so chosen; triangles and diagonals.
+"""Selecting and writing elements by a tensor of indices; triangles and diagonals.
 
-Where two elements could be written to one place the indices are distinct, or the elements are combined in a way that
-does not depend on the order: anything else is left open by every language.
+Where two elements could be written to one place, the indices are distinct or the elements are combined by an operation
+that does not depend on the order: languages leave all other results undefined.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _take(types: Types, attributes: Attributes) -> Types:
 
 
 def _draw_gather_nd(draw: Draw, first: TensorType) -> Drawn:
-    """Rows of coordinates, of the first axes: all below the smallest of their sizes."""
+    """Choose rows of coordinates for the first axes, all below the smallest of their sizes."""
     width = draw.integer(1, min(first.rank, 3))
     index = _index((*(draw.integer(1, 4) for _ in range(draw.integer(1, 2))), width))
     return (Need(index, f"wrapped:{min(first.shape[:width])}"),), {}
@@ -145,7 +145,7 @@ def _onnx_scatter(reduction: str) -> Any:
 
 
 def _jnp_scatter(method: str) -> Any:
-    """The places as one index array for each axis."""
+    """Return a form that indexes with one array for each axis."""
 
     def emit(u: Use) -> str:
         axis = u["axis"] % u.types[0].rank
@@ -179,13 +179,14 @@ def _rows(types: Types, attributes: Attributes) -> Types:
 
 
 def _int64_index(w: Any, u: Use) -> str:
-    """ScatterND and GatherND take no others, unlike ScatterElements and Gather."""
+    """Return the indices as int64, the only type that ScatterND and GatherND accept (unlike ScatterElements and
+    Gather)."""
     name: str = u.inputs[1]
     return name if u.types[1].dtype == "int64" else w.cast(name, "int64")
 
 
 def _onnx_rows(reduction: str) -> Any:
-    """ScatterND writes along the first axis."""
+    """Return a form that writes rows along any axis, by transposing: ScatterND writes along the first axis only."""
 
     def emit(w: Any, u: Use) -> Any:
         axis, rank = u["axis"] % u.types[0].rank, u.types[0].rank
@@ -248,7 +249,7 @@ def _diagonal(types: Types, attributes: Attributes) -> Types:
 
 
 def _onnx_diagonal(w: Any, u: Use) -> Any:
-    """The two axes to the front, then their coordinates; the diagonal goes last."""
+    """Take a diagonal: transpose the two axes to the front, gather by coordinates, and move the diagonal to the end."""
     rank, length = u.types[0].rank, u.outputs[0].shape[-1]
     one, other, offset = u["one"], u["other"], u["offset"]
     front = [one, other, *(axis for axis in range(rank) if axis not in (one, other))]

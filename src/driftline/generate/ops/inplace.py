@@ -1,6 +1,6 @@
-"""Operators of torch that write into their input, some of them through a view of it.
+"""Operators of torch that write into their input, some of them through a view.
 
-The result is the input itself, so that programs go on with what was written.
+The result is the input itself, so that programs continue with the written values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _draw_other(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _fits_first(types: Types, attributes: Attributes) -> Types:
-    """The others broadcast to the first, which keeps its shape."""
+    """Return the type of the first input, to which all others must broadcast."""
     for other in types[1:]:
         tail = types[0].shape[types[0].rank - other.rank :] if other.rank else ()
         if other.rank > types[0].rank or any(a not in (1, b) for a, b in zip(other.shape, tail, strict=True)):
@@ -111,7 +111,8 @@ def _sliced(u: Use) -> str:
 
 
 def _through(view: str) -> Any:
-    """Writes through a view of the input, and gives the input: `view` makes the view and writes."""
+    """Return a form that writes through a view of the input and returns the input. The template `view` creates the view
+    and writes."""
     return lambda u: f"({view.format(*u.inputs, **u.attributes)}, {u.inputs[0]})[1]"
 
 

@@ -1,7 +1,7 @@
-"""Whole numbers: division with its two roundings, bits, shifts.
+"""Operators on integers: division with its two roundings, bits, shifts.
 
-Divisors are never zero, and shifts less than the width. The least number divided by -1 overflows: undefined, and torch
-ends the process. Drawing inputs has to keep the two apart.
+Divisors are never zero, and shift amounts are below the width. The smallest number divided by -1 overflows, which is
+undefined and crashes torch, so the two must not be drawn together.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _pair(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _bitwise(name: str) -> Any:
-    """ONNX has one operator for bits and one for truth."""
+    """Return a form with ONNX's bitwise operator for integers, or its logical operator for bool."""
     return lambda w, u: w.node(name if u.types[0].dtype == "bool" else f"Bitwise{name}", *u.inputs)
 
 

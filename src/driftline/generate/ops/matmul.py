@@ -1,4 +1,4 @@
-"""Products of matrices: with batches and vectors, with a bias, as einsum, in attention."""
+"""Matrix products: with batches and vectors, with a bias, as einsum, in attention."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _SCALE = one_of(1.0, 1.0, 0.5, 2.0, -1.0, 0.0)
 
 
 def product_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
-    """As numpy: vectors are rows on the left and columns on the right, and leave no axis behind."""
+    """Return the shape of a product as in numpy: vectors are rows on the left and columns on the right, and their added
+    axis is removed."""
     if not left or not right:
         raise Invalid("a product takes axes")
     rows = left if len(left) > 1 else (1, *left)
@@ -29,7 +30,8 @@ def product_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, .
 
 
 def _of_ranks(infer: TypeRule, *ranks: int) -> TypeRule:
-    """A product of operands of these ranks alone, without broadcasting between batches. A bias may have fewer axes."""
+    """Restrict a product to operands of these ranks, without broadcasting between batches. A bias may have fewer
+    axes."""
 
     def strict(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
         operands = types[: len(ranks)]
@@ -51,12 +53,12 @@ def _product(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequ
 
 
 def _columns(draw: Draw, first: TensorType) -> Drawn:
-    """A matrix for the right, with the batch of the left."""
+    """Choose a matrix for the right side, with the batch of the left side."""
     return (Need(first.with_shape((*first.shape[:-2], first.shape[-1], draw.integer(1, 17)))),), {}
 
 
 def _right(draw: Draw, first: TensorType) -> Drawn:
-    """A vector, a matrix, or a batch of them that broadcasts."""
+    """Choose a vector, a matrix, or a broadcastable batch of matrices."""
     inner = first.shape[-1]
     kind = draw.choice(("vector", "matrix", "batch"))
     if kind == "vector":
@@ -76,7 +78,7 @@ def _with_bias(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _layer(draw: Draw, first: TensorType) -> Drawn:
-    """Weights as torch stores them, out by in."""
+    """Choose weights as torch stores them (out, in), and sometimes a bias."""
     out = draw.integer(1, 17)
     needs = [Need(first.with_shape((out, first.shape[-1])), prefer="parameter")]
     if draw.chance(0.6):
@@ -105,7 +107,7 @@ def _scaled_sum(w: OnnxWriter, u: Use) -> str:
     left, right, bias = u.inputs
     dtype = u.types[0].dtype
     made = w.node("Mul", w.node("MatMul", left, right), w.scalar(u["alpha"], dtype))
-    if u["beta"] == 0:  # what is multiplied by zero is not read
+    if u["beta"] == 0:  # with beta=0 the bias is not read
         return str(made)
     return str(w.node("Add", made, w.node("Mul", bias, w.scalar(u["beta"], dtype))))
 
@@ -171,7 +173,7 @@ def _matrix_vector(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _heads(draw: Draw, first: TensorType) -> Drawn:
-    """Keys and values of one length, and now and then a mask that is added; or only the past is seen."""
+    """Choose keys and values of one length, and sometimes an additive mask, or causal attention."""
     *batch, rows, width = first.shape
     causal = draw.chance(0.3)
     keys = rows if causal else draw.integer(1, 9)
@@ -239,7 +241,7 @@ OPERATORS = [
         lambda w, u: w.node("Mul", w.node("Unsqueeze", u.inputs[0], w.ints([1])), u.inputs[1]),
         "jnp.outer({0}, {1})", _PRODUCTS, rank=(1, 1)),
     row("addmm", _TWO_MATRICES, _with_bias, "torch.addmm({2}, {0}, {1}, beta={beta}, alpha={alpha})", _gemm,
-        _scaled_jnp, _PRODUCTS, onnx_dtypes=FLOATS, rank=(2, 2)),  # scaled by a float, integers wrap around otherwise
+        _scaled_jnp, _PRODUCTS, onnx_dtypes=FLOATS, rank=(2, 2)),  # Gemm scales by a float: integers wrap differently
     row("baddbmm", _TWO_BATCHES, _with_bias, "torch.baddbmm({2}, {0}, {1}, beta={beta}, alpha={alpha})", _scaled_sum,
         _scaled_jnp, _PRODUCTS, rank=(3, 3)),
     row("linear", _layer_rule, _layer, lambda u: f"F.linear({', '.join(u.inputs)})", _layer_onnx,

@@ -1,6 +1,6 @@
-"""Normalisation: over last axes, channels, groups, neighbours.
+"""Normalisation over the last axes, channels, groups or neighbouring channels.
 
-Epsilons are powers of two, so that the float32 attribute of ONNX is the number that torch reads.
+Epsilons are powers of two, so that the float32 attribute of ONNX is the same number as in torch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _weights(first: TensorType, shape: tuple[int, ...], count: int) -> tuple[Nee
 
 
 def _last_axes(most: int) -> Any:
-    """The last axes, with up to `most` weights of their shape."""
+    """Return a rule that chooses the last axes to normalise, with no weights or `most` weights of their shape."""
 
     def drawn(draw: Draw, first: TensorType) -> Drawn:
         axes = draw.integer(1, min(first.rank, 3))
@@ -42,9 +42,9 @@ def _last_rule(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Se
 
 
 def _channels(least: int, positive: int | None = None) -> Any:
-    """One weight for each channel, `least` of them or as many and two; the variance, at `positive`, is above zero.
-
-    The first `least` are statistics: no gradient goes to them, so they are no parameters where one is asked for."""
+    """Return a rule that chooses one weight for each channel, `least` of them or two more; the one at index `positive`
+    is a variance and above zero. The first `least` are statistics without a gradient, so they do not become parameters
+    if a gradient is computed."""
 
     def drawn(draw: Draw, first: TensorType) -> Drawn:
         kind = TensorType(first.dtype, (first.shape[1],))
@@ -125,7 +125,7 @@ def _rms_jnp(use: Use) -> str:
 
 
 def _along(use: Use, name: str) -> str:
-    """A weight of the channels, so that it broadcasts in jnp."""
+    """Reshape a weight of the channels so that it broadcasts in jnp."""
     return f"{name}.reshape({(-1, *[1] * (use.types[0].rank - 2))})"
 
 
@@ -174,7 +174,8 @@ def _group_torch(use: Use) -> str:
 
 
 def _group_onnx(w: OnnxWriter, u: Use) -> str:
-    """The checker takes GroupNormalization for deprecated in opset 18: groups are the channels of an instance norm."""
+    """Write group norm as an instance norm with the groups as channels, since the checker considers GroupNormalization
+    deprecated in opset 18."""
     x, *weights = u.inputs
     shape, groups = u.types[0].shape, u["groups"]
     plain = [_full(w, u.types[0].dtype, (groups,), value) for value in (1, 0)]
@@ -219,7 +220,7 @@ def _length_jnp(use: Use) -> str:
 
 
 def _many(first: TensorType) -> bool:
-    """More than one number in each channel: torch refuses to normalise a single one."""
+    """True if each channel has more than one number: torch refuses to normalise a single one."""
     return first.size > 0 and first.size > first.shape[0] * first.shape[1]
 
 

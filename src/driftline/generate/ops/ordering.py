@@ -1,7 +1,7 @@
 """Sorting, selection and positions of extremes.
 
-Only what is determined is asked for: sorts are stable, ONNX's TopK breaks ties by position (its torch form is a stable
-sort), and torch's own topk, whose ties are open, gives values without positions.
+Only defined results are returned: sorts are stable, ONNX's TopK breaks ties by position (its torch form is a stable
+sort), and torch's own topk, which leaves ties undefined, returns values without positions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TOPK = (*IEEE, *INTEGERS)
 
 
 def _sorted(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
-    """Sorted values, and the places where they were."""
+    """Return the types of the sorted values and of their original positions."""
     (values,) = same(types, attributes)
     return values, values.with_dtype("int64")
 
@@ -61,7 +61,7 @@ def _sorted_node(w: OnnxWriter, u: Use) -> list[str]:
 
 
 def _first_k(use: Use) -> str:
-    """A stable sort, cut off; one expression with two results."""
+    """Write a stable sort that is cut after `k` elements, as one expression with two results."""
     cut = f"t.narrow({use['axis']}, 0, {use['k']})"
     return f"({cut} for t in torch.sort({use.inputs[0]}, dim={use['axis']}, descending={use['largest']}, stable=True))"
 
@@ -92,7 +92,7 @@ def _arg(kind: str, last: int = 0) -> Any:
 
 
 def _last_arg(module: str, function: str) -> Any:
-    """The last of equals, counted from the other end."""
+    """Return a form that finds the last of equal elements, by counting from the other end."""
 
     def emit(use: Use) -> str:
         x, axis = use.inputs[0], use["axis"]

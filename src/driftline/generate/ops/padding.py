@@ -1,4 +1,4 @@
-"""Padding with a constant, the mirror image, the edge or the other end; and padding by less than nothing."""
+"""Padding with a constant, the mirror image, the edge or the other end; and negative padding, which crops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.generate.ops.rules import MOVED, MOVED_REAL, Drawn, not_empty
 
 
 def padded(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
-    """`pads` has a pair (before, after) for each of the last axes, in order."""
+    """Return the type after padding. `pads` has a pair (before, after) for each of the last axes, in order."""
     pads = attributes["pads"]
     shape = list(types[0].shape)
     if len(pads) > len(shape):
@@ -24,7 +24,7 @@ def padded(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequen
 
 
 def _image(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
-    """What torch pads in one call: all axes but the first, or the first two."""
+    """Return the type after padding all axes but the first or the first two, which torch supports in one call."""
     if types[0].rank - len(attributes["pads"]) not in (1, 2):
         raise Invalid("pads for all axes of an image")
     return padded(types, attributes)
@@ -67,16 +67,17 @@ def _draw_image(least: int) -> Any:
 
 
 def torch_pads(pads: Sequence[Sequence[int]]) -> list[int]:
-    """Torch counts from the last axis."""
+    """Return the pads as torch expects them, from the last axis to the first."""
     return [amount for pair in reversed(pads) for amount in pair]
 
 
 def all_pads(u: Use) -> list[list[int]]:
-    """A pair for every axis."""
+    """Return a pair of pads for every axis."""
     return [[0, 0]] * (u.types[0].rank - len(u["pads"])) + [list(pair) for pair in u["pads"]]
 
 
 def onnx_pads(w: Any, pads: Sequence[Sequence[int]]) -> Any:
+    """Add the pads as ONNX expects them: all amounts before, then all amounts after."""
     return w.ints([pair[0] for pair in pads] + [pair[1] for pair in pads])
 
 

@@ -1,4 +1,4 @@
-"""Pooling: the largest, the mean, the norm of the values in a window."""
+"""Pooling: the maximum, mean or norm of the values in a window."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ONNX_FLOATS = ("float32", "float64", "float16")
 
 
 def _count(size: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool) -> tuple[int, int]:
-    """How many windows there are, and by how much the last one reaches beyond the padding."""
+    """Return the number of windows, and how far the last window reaches beyond the padding."""
     room = size + 2 * pad - dilation * (kernel - 1) - 1
     if room < 0 or kernel > size or 2 * pad > kernel:
         raise Invalid("the window is larger than the image, or the padding than half the window")
@@ -39,8 +39,8 @@ def _pool(types: Types, attributes: Attributes) -> Types:
 
 
 def _astray(first: TensorType, attributes: Attributes) -> bool:
-    """Where the reference evaluator of MaxPool looks beyond the image: neither strided nor dilated, and padded, but for
-    images of two dimensions that are padded alike."""
+    """True if the reference evaluator of MaxPool would read outside the image: with padding, no strides and no
+    dilation, unless the image has two dimensions with equal padding."""
     plain = max(attributes["strides"]) == 1 and max(attributes["dilations"]) == 1
     pads = set(attributes["pads"])
     return plain and pads != {0} and (first.rank != 4 or len(pads) > 1)
@@ -73,7 +73,7 @@ def _draw_pool(dilate: bool = False, pad: bool = True, ceil: bool = True) -> Any
 
 
 def _sees_all(size: int, kernel: int, stride: int, pad: int, dilation: int) -> bool:
-    """Whether every window holds something: what the largest of nothing is, the languages do not agree on."""
+    """True if every window contains an element: languages differ about the maximum of an empty window."""
     try:
         _count(size, kernel, stride, pad, dilation, ceil=True)
     except Invalid:
@@ -82,8 +82,8 @@ def _sees_all(size: int, kernel: int, stride: int, pad: int, dilation: int) -> b
 
 
 def _ceil_is_clear(first: TensorType, attributes: Attributes) -> bool:
-    """Whether rounding up means the same everywhere: opset 18 does not say that the last window starts inside, and
-    the reference evaluator puts half of what is missing in front when more than one row is."""
+    """True if rounding up means the same in all languages: opset 18 does not say that the last window must start
+    inside, and the reference evaluator puts half of the missing rows in front if there is more than one."""
     for size, kernel, stride, pad, dilation in zip(
         first.shape[2:], *(attributes[name] for name in ("kernel", "strides", "pads", "dilations")), strict=True
     ):
@@ -156,7 +156,7 @@ def _jnp_max(u: Use) -> str:
 
 
 def _jnp_mean(u: Use) -> str:
-    """The sum divided by the number of values that count."""
+    """Write the mean as the sum divided by the number of counted values."""
     pads = _jnp_pads(u)
     total = _window(u.inputs[0], u, u.types[0].rank, "0", "lax.add", pads)
     counted = int(u["count_pad"])

@@ -1,7 +1,7 @@
 """Recurrent cells, and whole sequences of one layer.
 
-The weights are those of torch, with gates in the order of torch; the ONNX forms put them into the order of ONNX (input,
-output, forget, cell; for a GRU update, reset, hidden) in the model itself, where a compiler may fold that away.
+The weights and the order of gates are those of torch; the ONNX forms reorder them (input, output, forget, cell; for a
+GRU update, reset, hidden) inside the model, where a compiler may fold the reordering.
 """
 
 from __future__ import annotations

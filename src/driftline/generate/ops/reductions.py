@@ -1,4 +1,4 @@
-"""Reductions over some axes. An empty list of axes stands for all of them, in every form."""
+"""Reductions over some axes. An empty list means all axes, in every form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ONNX_ORDERED = (*_ONNX_SUMS, "int8", "uint8")
 
 
 def _axes(draw: Draw, first: TensorType) -> Drawn:
-    """All axes, spelled out or not, or some, counted from either end."""
+    """Choose all axes, listed or not, or some of them, counted from either end."""
     axes = [] if draw.chance(0.2) else draw.axes(first.rank)
     if draw.chance(0.5):
         axes = [axis - first.rank if draw.chance(0.5) else axis for axis in axes]
@@ -27,13 +27,14 @@ def _axes(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _corrected(draw: Draw, first: TensorType) -> Drawn:
-    """Degrees of freedom are left over, or the result is not a number."""
+    """Choose axes and a correction that leaves degrees of freedom, since the result would be NaN otherwise."""
     none, attributes = _axes(draw, first)
     count = _count(first, attributes["axes"])
     return none, {**attributes, "correction": draw.choice((0, 1)) if count > 1 else 0}
 
 
 def reduced_axes(axes: Sequence[int], rank: int) -> list[int]:
+    """Return the reduced axes in order, counted from the front."""
     return sorted(normal_axis(axis, rank) for axis in axes) if axes else list(range(rank))
 
 
@@ -45,7 +46,7 @@ def _count(kind: TensorType, axes: Sequence[int]) -> int:
 
 
 def reduced(dtype: str | None = None, least: int = 0) -> Callable[..., Sequence[TensorType]]:
-    """The rule of reductions: `least` is how many numbers they need."""
+    """Return the type rule of a reduction that needs at least `least` numbers."""
 
     def infer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
         (x,) = types
@@ -69,7 +70,7 @@ def _jnp_axes(use: Use) -> str:
 
 
 def _dims(use: Use) -> str:
-    """Spelled out: to torch an empty list means all axes in some functions and none in others."""
+    """Write the axes explicitly: in torch an empty list means all axes in some functions and none in others."""
     axes = list(use["axes"]) or list(range(max(use.types[0].rank, 1)))
     return f"dim={axes}, keepdim={use['keepdim']}"
 
@@ -79,7 +80,7 @@ def _torch(function: str, more: str = "") -> Callable[[Use], str]:
 
 
 def _torch_kept(use: Use) -> str:
-    """Sums of small integers are int64 in torch unless it is told."""
+    """Write a sum with an explicit dtype, since torch returns int64 for sums of smaller integers by default."""
     dtype = use.types[0].dtype
     more = "" if dtype in FLOATS or dtype == "int64" else f", dtype=torch.{dtype}"
     return f"torch.sum({use.inputs[0]}, {_dims(use)}{more})"
@@ -94,6 +95,7 @@ def _jnp_kept(function: str) -> Callable[[Use], str]:
 
 
 def reduce_node(w: OnnxWriter, kind: str, x: str, use: Use, keepdim: bool | None = None) -> str:
+    """Add a reduction node over the axes of the application."""
     keep = use["keepdim"] if keepdim is None else keepdim
     inputs = [w.ints(use["axes"])] if use["axes"] else []
     return str(w.node(kind, x, *inputs, keepdims=int(keep)))
@@ -104,7 +106,7 @@ def _onnx(kind: str) -> Any:
 
 
 def _counted(kind: str, final: str) -> Any:
-    """By way of int64, since ONNX reduces no bool."""
+    """Return a form that goes through int64, since ONNX does not reduce bool."""
 
     def emit(w: OnnxWriter, u: Use) -> str:
         truth = u.inputs[0] if u.types[0].dtype == "bool" else w.cast(u.inputs[0], "bool")

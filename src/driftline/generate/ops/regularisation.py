@@ -1,6 +1,6 @@
 """Operators that change nothing: dropout outside training, copies, and arithmetic that a simplifier removes.
 
-They are where rewriting starts: a compiler that takes x * 1 for x has to know when that is true.
+Rewriting starts with them: a compiler that replaces x * 1 by x has to know when that is valid.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Images made larger or smaller.
+"""Resizing of images.
 
-Languages differ in where a pixel of the result lies in the input; the rows here are the ways that torch and ONNX have
-in common. A nearest neighbour jumps where such a place falls between two pixels, and rounding decides: sizes are
-multiples of each other there, for which the places are exact.
+Languages differ in where a pixel of the result lies in the input; the entries here are the conventions that torch and
+ONNX share. A nearest neighbour is ambiguous where such a point falls between two pixels and rounding decides, so the
+sizes there are multiples of each other, for which the points are exact.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _onnx(mode: str, places: str, nearest: str = "") -> Any:
 
 
 def _jnp_nearest(middle: bool) -> Any:
-    """Places counted in integers: the floor of where the start, or the middle, of a pixel lies."""
+    """Return a form that computes indices with integers: the floor of the start or the middle of each pixel."""
 
     def emit(u: Use) -> str:
         text = u.inputs[0]

@@ -23,19 +23,20 @@ Drawn = tuple[Sequence[Need], dict[str, Any]]
 
 
 def nothing(draw: Draw, first: TensorType) -> Drawn:
-    """One input, no attributes."""
+    """Choose no further inputs and no attributes."""
     return (), {}
 
 
 def same(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
-    """The result is like the first input, which has the axis along which the operator works, if it names one."""
+    """Return the type of the first input. Raises `Invalid` if the attribute `axis` is out of range."""
     if isinstance(attributes.get("axis"), int):
         normal_axis(attributes["axis"], types[0].rank)
     return (types[0],)
 
 
 def same_with(*names: str) -> TypeRule:
-    """The same for operators that take numbers: a fraction would make floats of integers."""
+    """Like `same`, for operators with number attributes: rejects floats with integer tensors, since the result would be
+    float."""
 
     def infer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
         if types[0].dtype not in (*FLOATS, *COMPLEX) and any(isinstance(attributes[name], float) for name in names):
@@ -46,12 +47,12 @@ def same_with(*names: str) -> TypeRule:
 
 
 def another(draw: Draw, first: TensorType) -> Drawn:
-    """A second input of the same dtype that broadcasts with the first."""
+    """Choose a second input of the same dtype that broadcasts with the first."""
     return (Need(first.with_shape(draw.broadcastable(first.shape))),), {}
 
 
 def broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that several shapes broadcast to."""
+    """Return the shape that several shapes broadcast to. Raises `Invalid` if they do not."""
     rank = max((len(shape) for shape in shapes), default=0)
     result = []
     for axis in range(-rank, 0):
@@ -63,14 +64,14 @@ def broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def broadcast(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
-    """All inputs of one dtype, broadcast together."""
+    """Return the type of all inputs broadcast together. Raises `Invalid` if their dtypes differ."""
     if len({t.dtype for t in types}) > 1:
         raise Invalid("the inputs differ in dtype")
     return (types[0].with_shape(broadcast_shapes([t.shape for t in types])),)
 
 
 def giving(dtype: str, rule: TypeRule = broadcast) -> TypeRule:
-    """Another rule, with a fixed dtype of the result."""
+    """Return a type rule like `rule`, with a fixed dtype of the result."""
 
     def infer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
         return tuple(made.with_dtype(dtype) for made in rule(types, attributes))
@@ -79,7 +80,7 @@ def giving(dtype: str, rule: TypeRule = broadcast) -> TypeRule:
 
 
 def choosing(**options: Callable[[Draw, TensorType], Any]) -> Callable[[Draw, TensorType], Drawn]:
-    """No further inputs; each attribute drawn by its own function."""
+    """Return a rule that chooses no further inputs, and each attribute with its own function."""
 
     def drawn(draw: Draw, first: TensorType) -> Drawn:
         return (), {name: chosen(draw, first) for name, chosen in options.items()}
@@ -103,7 +104,7 @@ def row(
     jnp_dtypes: tuple[str, ...] | None = None,
     **more: Any,
 ) -> Operator:
-    """An operator whose forms share their dtypes, but for those that are named."""
+    """Return an operator whose forms have the dtypes `dtypes`, except those for which others are given."""
 
     def form(emit: Any, own: tuple[str, ...] | None) -> Form | None:
         return None if emit is None else Form(emit, dtypes if own is None else own)
@@ -113,7 +114,7 @@ def row(
 
 
 def more_of(count: int) -> Callable[[Draw, TensorType], Drawn]:
-    """So many further inputs of the same dtype that broadcast with the first."""
+    """Return a rule that chooses `count` further inputs of the same dtype that broadcast with the first."""
 
     def drawn(draw: Draw, first: TensorType) -> Drawn:
         return tuple(Need(first.with_shape(draw.broadcastable(first.shape))) for _ in range(count)), {}
@@ -124,7 +125,7 @@ def more_of(count: int) -> Callable[[Draw, TensorType], Drawn]:
 def both(
     needs: Callable[[Draw, TensorType], Drawn], **options: Callable[[Draw, TensorType], Any]
 ) -> Callable[[Draw, TensorType], Drawn]:
-    """The inputs of another rule, and attributes."""
+    """Return a rule that chooses the inputs of another rule and further attributes."""
 
     def drawn(draw: Draw, first: TensorType) -> Drawn:
         wanted, attributes = needs(draw, first)
@@ -134,17 +135,17 @@ def both(
 
 
 def one_of(*options: Any) -> Callable[[Draw, TensorType], Any]:
-    """An attribute with a few values."""
+    """Return a function that chooses one of a few values for an attribute."""
     return lambda draw, first: draw.choice(options)
 
 
 def any_axis(draw: Draw, first: TensorType) -> int:
-    """An attribute that is an axis, counted from either end."""
+    """Choose an axis, counted from either end."""
     return draw.axis(first.rank)
 
 
 def normal_axis(axis: int, rank: int) -> int:
-    """An axis counted from the front; raises `Invalid` when there is none such."""
+    """Return the axis counted from the front. Raises `Invalid` if it is out of range."""
     if not -max(rank, 1) <= axis < max(rank, 1):
         raise Invalid(f"no axis {axis} in rank {rank}")
     return axis + rank if axis < 0 else axis
@@ -160,16 +161,17 @@ MOVED = (*MOVED_REAL, *COMPLEX)
 
 
 def replaced(shape: Sequence[int], axis: int, *sizes: int) -> tuple[int, ...]:
-    """A shape with other sizes, any number of them, in place of one axis."""
+    """Return the shape with one axis replaced by any number of sizes."""
     return (*shape[:axis], *sizes, *shape[axis + 1 :])
 
 
 def divisor(draw: Draw, number: int) -> int:
+    """Return a random divisor of `number`."""
     return draw.choice([d for d in range(1, number + 1) if number % d == 0])
 
 
 def swapped(rank: int, one: int, other: int) -> list[int]:
-    """All axes in order, but for two."""
+    """Return all axes in order, with two of them swapped."""
     axes = list(range(rank))
     axes[one], axes[other] = axes[other], axes[one]
     return axes

@@ -1,7 +1,7 @@
-"""Arithmetic with a number of the program text, and with tensors of different dtypes.
+"""Arithmetic with a Python number, and with tensors of different dtypes.
 
-A number does not change the dtype of a tensor of its own kind; between two tensors the rules of torch differ from
-those of ONNX, which has none, so mixed dtypes are for torch alone.
+A number does not change the dtype of a tensor of the same kind. Between tensors the rules of torch have no counterpart
+in ONNX, so mixed dtypes are for torch only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HALF_OPEN = (0.0, 1.0, -1.0, 2.0, 0.5, -0.5, 3.0)
 
 
 def _scalar(draw: Draw, first: TensorType) -> Drawn:
-    """The neutral elements, their negatives, and powers of two: what compilers fold."""
+    """Choose a neutral element, its negative, or another number that compilers fold."""
     if first.dtype in FLOATS:
         return (), {"scalar": draw.choice(_HALF_OPEN)}
     return (), {"scalar": draw.choice((0, 1, 2, 3, 7) if first.dtype.startswith("u") else (0, 1, -1, 2, 3, -7))}
@@ -55,7 +55,7 @@ _WIDTH = {"int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "float64
 
 
 def promote(one: str, two: str) -> str:
-    """The dtype of a sum in torch, both operands having axes."""
+    """Return the dtype of a sum in torch, if both operands have axes."""
     if one == two:
         return one
     if _RANK[one] != _RANK[two]:
@@ -68,7 +68,8 @@ def promote(one: str, two: str) -> str:
 
 
 def promoted(one: TensorType, two: TensorType) -> str:
-    """The dtype of a sum in torch: a tensor without axes gives way to one with axes, unless it is of a higher kind."""
+    """Return the dtype of a sum in torch. A 0-d tensor takes the dtype of the other operand, unless its kind is
+    higher."""
     if bool(one.rank) == bool(two.rank) or _RANK[one.dtype] != _RANK[two.dtype]:
         return promote(one.dtype, two.dtype)
     return one.dtype if one.rank else two.dtype
@@ -80,7 +81,7 @@ def _mixed(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequen
 
 
 def _mixed_floats(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
-    """True division: whole numbers become the default float."""
+    """Return the type of a true division: integers become the default float."""
     (made,) = _mixed(types, attributes)
     return (made if made.dtype in FLOATS else made.with_dtype("float32"),)
 

@@ -1,4 +1,4 @@
-"""Running sums, products and extremes along one axis."""
+"""Cumulative sums, products and extremes along one axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUMS = (*FLOATS, "int64", "int32")
 
 
 def _front(use: Use) -> int:
-    """The axis counted from the front, as lax wants it."""
+    """Return the axis counted from the front, as lax needs it."""
     axis, rank = use["axis"], use.types[0].rank
     return int(axis + rank if axis < 0 else axis)
 
@@ -27,7 +27,7 @@ def _window(w: OnnxWriter, u: Use) -> str:
 
 
 def _torch_window(use: Use) -> str:
-    """Exclusive: a zero comes first and the last is left out. Reverse: from the end."""
+    """Write a cumulative sum. Exclusive: a zero comes first and the last element is left out. Reverse: from the end."""
     x, axis = use.inputs[0], use["axis"]
     text = f"{x}.flip({axis})" if use["reverse"] else x
     if use["exclusive"]:

@@ -1,7 +1,7 @@
-"""Operators that give the same values another shape or order: reshapes, permutations, repeats, concatenations.
+"""Operators that change the shape or order of values: reshapes, permutations, repeats, concatenations.
 
-In torch many of them are views, which share memory with their input: what a compiler must keep track of when something
-is written in place later.
+In torch many of them are views that share memory with their input, which a compiler must track if something is written
+in place later.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ def _transpose(types: Types, attributes: Attributes) -> Types:
 
 
 def moved(rank: int, source: int, target: int) -> list[int]:
+    """Return all axes in order, with `source` moved to `target`."""
     axes = [axis for axis in range(rank) if axis != source % rank]
     axes.insert(target % rank, source % rank)
     return axes

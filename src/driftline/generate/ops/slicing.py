@@ -1,4 +1,4 @@
-"""Parts of a tensor: slices, splits, windows. In torch all of them are views."""
+"""Parts of a tensor: slices, splits, windows. In torch most of them are views."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftline.generate.ops.rules import MOVED, MOVED_REAL, Drawn, normal_axis, 
 
 
 def _draw_slice(draw: Draw, first: TensorType) -> Drawn:
-    """A part of some axes; ends may be counted from the back, or lie beyond the tensor."""
+    """Choose a slice of some axes. Ends may be counted from the back or lie beyond the tensor."""
     axes, parts = draw.axes(first.rank), []
     for axis in axes:
         size = first.shape[axis]
@@ -35,6 +35,7 @@ def _slice(types: Types, attributes: Attributes) -> Types:
 
 
 def bracket(u: Use) -> str:
+    """Return the slice as an indexing expression, such as `x[:, 1:3]`."""
     parts = [":"] * u.types[0].rank
     for axis, (start, stop, step) in zip(u["axes"], u["parts"], strict=True):
         parts[axis] = f"{start}:{'' if stop is None else stop}" + (f":{step}" if step != 1 else "")
@@ -56,7 +57,7 @@ def _draw_backwards(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _torch_backwards(u: Use) -> str:
-    """Torch has no negative steps: the tensor is turned first."""
+    """Write a slice with a negative step by flipping the tensor first, since torch has no negative steps."""
     (axis,), ((start, stop, step),) = u["axes"], u["parts"]
     size = u.types[0].shape[axis]
     end = size if stop is None else size - 1 - stop
@@ -116,7 +117,7 @@ def _split(types: Types, attributes: Attributes) -> Types:
 
 
 def _draw_chunk(draw: Draw, first: TensorType) -> Drawn:
-    """As torch does it: chunks of one size but for the last, and perhaps fewer than asked for."""
+    """Choose chunks as torch cuts them: of one size except the last, and possibly fewer than requested."""
     axis = draw.axis(first.rank)
     size, chunks = first.shape[axis], draw.integer(1, 4)
     each = math.ceil(size / chunks)
@@ -138,7 +139,7 @@ def _onnx_split(w: Any, u: Use) -> Any:
 
 
 def unpacked(text: str, u: Use) -> str:
-    """A list of results as the emitters want it: the value itself when there is one."""
+    """Return the expression for a list of results, or for its only element, as the emitters need it."""
     return text if len(u.outputs) > 1 else f"{text}[0]"
 
 
@@ -182,7 +183,7 @@ def _unfold(types: Types, attributes: Attributes) -> Types:
 
 
 def _draw_strided(draw: Draw, first: TensorType) -> Drawn:
-    """Rows that start at regular places, and perhaps overlap."""
+    """Choose rows that start at regular offsets and may overlap."""
     width = draw.integer(1, min(first.size, 8))
     step, offset = draw.integer(1, 4), draw.integer(0, min(first.size - width, 3))
     rows = draw.integer(1, min((first.size - width - offset) // step + 1, 8))

@@ -1,4 +1,4 @@
-"""Softmax and its relatives, along any axis."""
+"""Softmax and related operators, along any axis."""
 
 from __future__ import annotations
 

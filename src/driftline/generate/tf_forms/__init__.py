@@ -1,8 +1,10 @@
-"""The operators' forms in TensorFlow. They stand apart from the rows of the table: what TensorFlow has and what its
-kernels on a CPU take differs from the other languages more than those differ among themselves.
+"""The operators' forms in TensorFlow.
 
-The meaning of a program is what eager execution makes of it, so an operator has a form here only where a TensorFlow
-user would write it, and only in the dtypes for which eager has a kernel.
+They are separate from the operator table, since TensorFlow's operators and the dtypes of its CPU kernels differ more
+from the other languages than those differ among themselves.
+
+Eager execution defines the meaning of a program, so an operator has a form here only if a TensorFlow user would write
+it, and only in dtypes for which eager execution has a kernel.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _RANKS = dict.fromkeys(("upsample_nearest_exact", "upsample_linear_size"), (4, 4
 
 
 def tf_form(operator: Operator) -> Form | None:
-    """The form of a row of the table, in its other dtypes as far as TensorFlow goes; `None` where it has none."""
+    """Return the TensorFlow form of an operator, in the dtypes of its jnp (or torch) form that TensorFlow supports;
+    None if there is none."""
     text = _TEXTS.get(operator.name)
     like = operator.jnp or operator.torch
     if text is None or like is None:

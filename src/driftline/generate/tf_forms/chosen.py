@@ -1,4 +1,4 @@
-"""TensorFlow forms of operators that choose elements: by indices, by order, by place in a matrix."""
+"""TensorFlow forms of operators that select elements: by indices, by order, by position in a matrix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from driftline.generate.tf_forms.words import with_axis_last
 
 
 def _wrapped(u: Use) -> str:
-    """Indices from the end are counted from the front: TensorFlow takes none below zero."""
+    """Write a gather that counts negative indices from the front, since TensorFlow does not accept them."""
     x, index = u.inputs
     size = u.types[0].shape[u["axis"]]
     return f"tf.gather({x}, tf.where({index} < 0, {index} + {size}, {index}), axis={u['axis']})"
@@ -22,7 +22,7 @@ def _gather_nd(u: Use) -> str:
 
 
 def _scatter(name: str) -> Text:
-    """The places as rows of coordinates."""
+    """Return a form that turns indices into rows of coordinates."""
 
     def emit(u: Use) -> str:
         axis, shape = u["axis"] % u.types[0].rank, list(u.types[1].shape)
@@ -37,7 +37,7 @@ def _scatter(name: str) -> Text:
 
 
 def _rows(name: str) -> Text:
-    """TensorFlow writes rows along the first axis."""
+    """Return a form that writes rows along any axis, by transposing: TensorFlow writes along the first axis."""
 
     def emit(u: Use) -> str:
         x, index, rows = u.inputs
@@ -47,7 +47,7 @@ def _rows(name: str) -> Text:
 
 
 def _fill(u: Use) -> str:
-    """By a mask: an index may occur twice, which TensorFlow leaves open where something is scattered."""
+    """Write a fill with a mask: an index may occur twice, for which TensorFlow's scatter is undefined."""
     x, index = u.inputs
     axis, shape = u["axis"] % u.types[0].rank, u.types[0].shape
     along = [size if at == axis else 1 for at, size in enumerate(shape)]
@@ -73,7 +73,8 @@ def _diagonal(u: Use) -> str:
 
 
 def _triangle(lower: bool) -> Text:
-    """A band reaches from the diagonal; a triangle that leaves the diagonal out is chosen by a mask."""
+    """Return a form of a triangle: a band from the diagonal, or a mask if the triangle does not contain the
+    diagonal."""
 
     def emit(u: Use) -> str:
         x, diagonal = u.inputs[0], u["diagonal"]
@@ -108,7 +109,7 @@ def _topk(u: Use) -> str:
 
 
 def _place(name: str, last: bool = False) -> Text:
-    """Of several equal ones the first, or the last."""
+    """Return a form that finds the first of equal elements, or the last."""
 
     def emit(u: Use) -> str:
         x, axis = u.inputs[0], u["axis"]

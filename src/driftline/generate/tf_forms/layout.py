@@ -47,7 +47,7 @@ def _listed(name: str) -> Text:
 
 
 def _blocks(name: str) -> Text:
-    """TensorFlow's order of channels within a block is that of ONNX."""
+    """Return a form that moves channels last and back. TensorFlow orders channels within a block as ONNX does."""
     return lambda u: channels_first(f"tf.nn.{name}({channels_last(u.inputs[0], 4)}, {u['block']})", 4)
 
 
@@ -70,7 +70,7 @@ def _channel_shuffle(u: Use) -> str:
 
 
 def _pads(u: Use) -> list[list[int]]:
-    """Those of the operator are of the last axes."""
+    """Return pads for all axes; those of the operator are for the last axes."""
     given = [list(pair) for pair in u["pads"]]
     return [[0, 0]] * (u.types[0].rank - len(given)) + given
 

@@ -1,4 +1,4 @@
-"""TensorFlow forms of operators that work element by element: arithmetic, activations, comparisons, casts."""
+"""TensorFlow forms of elementwise operators: arithmetic, activations, comparisons, casts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from driftline.generate.operator import Text, Use
 
 
 def _lerp(u: Use) -> str:
-    """As torch does it: from the nearer end."""
+    """Interpolate from the nearer end, as torch does."""
     x, end = u.inputs
     weight = u["weight"]
     return f"{x} + {weight} * ({end} - {x})" if abs(weight) < 0.5 else f"{end} - ({end} - {x}) * {1 - weight}"
@@ -27,14 +27,15 @@ def _elu(u: Use) -> str:
 
 
 def _prelu(u: Use) -> str:
-    """The slopes, so that they broadcast along the channels."""
+    """Write a PReLU with the slopes reshaped to broadcast along the channels."""
     x, slope = u.inputs
     shape = [u.types[1].size, *[1] * (u.types[0].rank - 2)] if u.types[0].rank > 1 else [1]
     return f"tf.where({x} > 0, {x}, {x} * tf.reshape({slope}, {shape}))"
 
 
 def _clamp(u: Use) -> str:
-    """Limits may be the wrong way round: torch then gives the upper, `tf.clip_by_value` the lower."""
+    """Write a clamp. If the lower limit is above the upper, torch returns the upper, but `tf.clip_by_value` the
+    lower."""
     text = str(u.inputs[0])
     if u["min"] is not None:
         text = f"tf.maximum({text}, {u['min']})"
@@ -42,7 +43,8 @@ def _clamp(u: Use) -> str:
 
 
 def _cast(u: Use) -> str:
-    """What an integer cannot hold becomes zero first: TensorFlow does not say what a cast makes of it."""
+    """Write a cast that replaces floats out of an integer's range by zero, since TensorFlow leaves their cast
+    undefined."""
     x, to = u.inputs[0], str(u["to"])
     if "int" in to and "float" in u.types[0].dtype:
         bits = int(to.partition("int")[2])
@@ -52,7 +54,7 @@ def _cast(u: Use) -> str:
 
 
 def _logical(name: str) -> Text:
-    """TensorFlow's take bool alone."""
+    """Return a form that casts to bool first, since TensorFlow's logical operators accept only bool."""
 
     def emit(u: Use) -> str:
         taken = zip(u.inputs, u.types, strict=True)
@@ -62,7 +64,7 @@ def _logical(name: str) -> Text:
 
 
 def _bitwise(name: str) -> Text:
-    """On bool they are the logical ones."""
+    """Return a form that uses the logical operator for bool, and the bitwise one for integers."""
 
     def emit(u: Use) -> str:
         words = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "math.logical_xor"}

@@ -12,7 +12,7 @@ from driftline.generate.tf_forms.words import axes_text
 
 
 def _reduced(template: str) -> Text:
-    """`{x}` is what is reduced, `{how}` the axes and whether they stay."""
+    """Return a form of a reduction. In the template, `{x}` is the input and `{how}` the axes and `keepdims`."""
 
     def emit(u: Use) -> str:
         return template.format(x=u.inputs[0], how=f"{axes_text(u['axes'])}, keepdims={u['keepdim']}")
@@ -103,7 +103,7 @@ def _normalised(x: str, axes: Sequence[int], eps: float, weights: Sequence[str])
 
 
 def _along(u: Use, name: str) -> str:
-    """A number for each channel, so that it broadcasts."""
+    """Reshape numbers of the channels so that they broadcast."""
     return f"tf.reshape({name}, {[-1] + [1] * (u.types[0].rank - 2)})"
 
 

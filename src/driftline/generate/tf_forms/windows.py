@@ -1,6 +1,6 @@
-"""TensorFlow forms of operators that slide a window: convolutions, pooling, images made larger.
+"""TensorFlow forms of operators with a window: convolutions, pooling, resizing.
 
-TensorFlow's CPU kernels want channels last, so images are turned before and after, as a user would do it.
+TensorFlow's CPU kernels need channels last, so images are transposed before and after, as a user would do.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from driftline.generate.tf_forms.words import channels_first, channels_last
 
 
 def _weights_last(weight: str, rank: int) -> str:
-    """From (out, in, *kernel), or (in, out, *kernel) of a transposed convolution, to (*kernel, in, out)."""
+    """Transpose weights from (out, in, *kernel), or (in, out, *kernel) of a transposed convolution, to (*kernel, in,
+    out)."""
     return f"tf.transpose({weight}, {[*range(2, rank), 1, 0]})"
 
 
 def _padded(x: str, pads: Sequence[Sequence[int]], value: str = "0") -> str:
-    """Around the image, which lies between batch and channels."""
+    """Pad the image axes, which are between batch and channels."""
     if not any(map(any, pads)):
         return x
     constant = "" if value == "0" else f", constant_values={value}"
@@ -25,7 +26,7 @@ def _padded(x: str, pads: Sequence[Sequence[int]], value: str = "0") -> str:
 
 
 def _strided(text: str, strides: Sequence[int]) -> str:
-    """Every so many of the places where a window was laid."""
+    """Select every n-th window of each axis, which applies strides afterwards."""
     return f"{text}[:, {', '.join(f'::{s}' for s in strides)}, :]"
 
 
@@ -49,7 +50,8 @@ def _conv(u: Use) -> str:
 
 
 def _conv3d(x: str, weight: str, strides: list[int], dilations: list[int], groups: int) -> str:
-    """On a CPU it takes neither groups nor, but by `tf.nn.convolution` and without strides, dilations."""
+    """Write a 3-d convolution. TensorFlow's CPU kernel has no groups, and dilations only through `tf.nn.convolution`
+    without strides."""
 
     def whole(image: str, kernel: str) -> str:
         if max(dilations) == 1:
@@ -61,13 +63,15 @@ def _conv3d(x: str, weight: str, strides: list[int], dilations: list[int], group
 
 
 def _each_group(one: str, x: str, weight: str, groups: int) -> str:
-    """`one` is what is done to the channels `i` of a group with its weights `k`."""
+    """Write an operation for each group of channels. `one` uses the names `i` for the group's image and `k` for its
+    weights."""
     pairs = f"zip(tf.split({x}, {groups}, -1), tf.split({weight}, {groups}, -1))"
     return f"tf.concat([{one} for i, k in {pairs}], -1)"
 
 
 def _depthwise(u: Use) -> str:
-    """TensorFlow's own takes one stride for both axes, and no dilation with it."""
+    """Write a depthwise convolution. TensorFlow's own needs equal strides, and no dilation with strides; else `_conv`
+    is used."""
     strides, dilations = list(u["strides"]), list(u["dilations"])
     if len(set(strides)) > 1 or (max(strides) > 1 and max(dilations) > 1):
         return _conv(u)
@@ -87,7 +91,7 @@ def _finished(made: str, u: Use) -> str:
 
 
 def _room(u: Use) -> list[list[int]]:
-    """Padding before and behind, such that there is a window for each element of the result, and none beyond."""
+    """Return padding before and after each axis that gives exactly the windows of the result."""
     pads = []
     for axis, size in enumerate(u.types[0].shape[2:]):
         reach = u["dilations"][axis] * (u["kernel"][axis] - 1) + 1
@@ -112,7 +116,7 @@ def _max_pool(u: Use) -> str:
 
 
 def _avg_pool(u: Use) -> str:
-    """The mean over a padded window, made that over what counts by dividing through the share that counts."""
+    """Write a mean over the padded window, divided by the share of elements that count."""
     rank, room = u.types[0].rank, _room(u)
     made = _pool("avg", _padded(channels_last(u.inputs[0], rank), room), u)
     counted = [[p, p] if u["count_pad"] else [0, 0] for p in u["pads"]]
@@ -132,7 +136,7 @@ def _global(kind: str) -> Text:
 
 
 def _transposed(u: Use) -> str:
-    """The whole result with room for the output padding; then what the padding takes away is cut off."""
+    """Write the whole result with room for the output padding, then cut off the padding."""
     rank, dimensions = u.types[0].rank, u.types[0].rank - 2
     (batch, _, *image), groups = u.types[0].shape, u["groups"]
     whole = [
@@ -156,7 +160,7 @@ def _transposed(u: Use) -> str:
 
 
 def _dilated(u: Use) -> str:
-    """The weight with holes: on a CPU TensorFlow has no dilated transposed convolution."""
+    """Insert zeros into the weight, since TensorFlow has no dilated transposed convolution on a CPU."""
     if max(u["dilations"]) == 1:
         return str(u.inputs[1])
     made, shape = u.inputs[1], list(u.types[1].shape)

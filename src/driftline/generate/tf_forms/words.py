@@ -1,4 +1,4 @@
-"""What several TensorFlow forms share: axes moved to where its operators want them."""
+"""Axis transpositions that several TensorFlow forms share."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from driftline.generate.operator import Use
 
 
 def channels_last(text: str, rank: int) -> str:
-    """From (batch, channels, *image) to (batch, *image, channels)."""
+    """Transpose (batch, channels, *image) to (batch, *image, channels)."""
     return f"tf.transpose({text}, {[0, *range(2, rank), 1]})"
 
 
 def channels_first(text: str, rank: int) -> str:
-    """And back."""
+    """Transpose (batch, *image, channels) to (batch, channels, *image)."""
     return f"tf.transpose({text}, {[0, rank - 1, *range(1, rank - 1)]})"
 
 
 def with_axis_last(use: Use, inside: str) -> str:
-    """`inside` works on `{x}` along the last axis; the axis of the operator is moved there and back."""
+    """Swap the operator's axis with the last, apply the template `inside` to `{x}`, and swap back."""
     rank, axis = use.types[0].rank, use["axis"] % use.types[0].rank
     if axis == rank - 1:
         return inside.format(x=use.inputs[0])
@@ -28,5 +28,5 @@ def with_axis_last(use: Use, inside: str) -> str:
 
 
 def axes_text(axes: Sequence[int]) -> str:
-    """No axes are all axes."""
+    """Return the text of a list of axes; `None` for an empty list, which means all axes."""
     return repr(list(axes)) if axes else "None"

@@ -1,5 +1,5 @@
-"""Inputs in the files of other tools: KLEE test cases, FPGen inputs, and tables of numbers. Read and written.
+"""Read and write inputs in the files of other tools: KLEE test cases, FPGen inputs, and tables of numbers.
 
-Such files come from anywhere. Sizes are looked at before anything is allocated, and every kind of damage is one
+Files are untrusted: sizes are checked before anything is allocated, and every kind of damage is reported in one
 sentence.
 """

@@ -1,4 +1,4 @@
-"""From one file of inputs to another: .npz, .safetensors, KLEE's .ktest, FPGen's float128 files, and tables."""
+"""Convert between files of inputs: .npz, .safetensors, KLEE's .ktest, FPGen's float128 files, and tables."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ KINDS = {
     ".csv": "table",
     ".float128": "FPGen's 128-bit floats",
 }
-_ONE = "input"  # the name of what a file has no name for
+_ONE = "input"  # the name of an array that has none in the file
 _LARGEST = 256 << 20  # bytes of a foreign file
 
 
 def kind_of(path: Path) -> str:
-    """The suffix that says what a file holds; FPGen's files have none."""
+    """Return the suffix (a key of `KINDS`) for the format of a file. FPGen's files have no suffix of their own and
+    return `.float128`."""
     if path.name.endswith(FPGEN):
         return ".float128"
     if path.suffix not in KINDS:
@@ -42,7 +43,8 @@ def kind_of(path: Path) -> str:
 
 
 def read_samples(path: Path, specs: Sequence[TensorSpec] = ()) -> list[Arrays]:
-    """The inputs that a file holds. `specs` say what its bytes or numbers are; a table may hold several inputs."""
+    """Read the samples of a file. `specs` give the types of untyped bytes or numbers; a table may hold several
+    samples."""
     kind = kind_of(path)
     if not path.is_file():
         what = "it is a folder; name a file" if path.is_dir() else "there is no such file"
@@ -87,7 +89,7 @@ def _size(spec: TensorSpec) -> int:
 
 
 def _chosen(arrays: Arrays, specs: Sequence[TensorSpec], where: str) -> Arrays:
-    """What has names and types already: all of it, or what the specs name, which must fit."""
+    """Return the arrays that `specs` name, after checking their dtypes and shapes; all arrays if there are no specs."""
     if not specs:
         return arrays
     for spec in specs:
@@ -103,7 +105,7 @@ def _chosen(arrays: Arrays, specs: Sequence[TensorSpec], where: str) -> Arrays:
 
 
 def _of_objects(objects: Mapping[str, bytes], specs: Sequence[TensorSpec], where: str) -> Arrays:
-    """Raw memory, little-endian, as what the specs say."""
+    """Interpret raw little-endian memory as the tensors of `specs`."""
     has = ", ".join(f"{name!r} ({len(data)} bytes)" for name, data in list(objects.items())[:8]) or "nothing"
     if not specs:
         raise DriftlineError(
@@ -126,7 +128,8 @@ def _of_objects(objects: Mapping[str, bytes], specs: Sequence[TensorSpec], where
 
 
 def _laid_out(numbers: Sequence[float], specs: Sequence[TensorSpec], where: str) -> Arrays:
-    """Numbers without names, one tensor after the other."""
+    """Split a list of numbers into the tensors of `specs`, one after the other. Without specs, return one float64
+    array."""
     if not specs:
         return {_ONE: np.array(numbers, np.float64)}
     wanted = sum(map(_size, specs))
@@ -145,7 +148,8 @@ def _laid_out(numbers: Sequence[float], specs: Sequence[TensorSpec], where: str)
 
 
 def write_samples_as(path: Path, samples: Sequence[Arrays]) -> list[Path]:
-    """Write them in the form of the path's name; what holds one input is written once for each."""
+    """Write the samples in the format of the path's name. Formats that hold one sample get one numbered file for
+    each."""
     kind = kind_of(path)
     if kind == ".csv":
         write_private(path, [write_own(list(samples), str(path))])
@@ -159,7 +163,7 @@ def write_samples_as(path: Path, samples: Sequence[Arrays]) -> list[Path]:
 
 
 def _numbered(path: Path, number: int) -> Path:
-    """`bad.npz`, `bad-2.npz`; `test000001-input`, `test000001-2-input`."""
+    """Return the path of sample `number`: `bad.npz`, `bad-2.npz`; `test000001-input`, `test000001-2-input`."""
     if not number:
         return path
     if path.name.endswith(FPGEN):

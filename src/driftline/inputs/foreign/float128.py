@@ -1,4 +1,4 @@
-"""Numbers of 128 bits as FPGen writes them: raw `__float128` of x86, IEEE binary128, little-endian, 16 bytes each."""
+"""128-bit floats as FPGen writes them: raw x86 `__float128`, which is little-endian IEEE binary128 of 16 bytes each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BIAS, _DIGITS, _LAST = 16383, 112, 0x7FFF
 
 
 def read_float128(data: bytes, where: str) -> list[Fraction | float]:
-    """Exactly: fractions, and floats for what is no fraction (NaN, infinities, and zero with its sign)."""
+    """Read the numbers exactly: as fractions, or as floats for NaN, infinities and signed zeros."""
     if not data or len(data) % SIZE:
         raise DriftlineError(
             f"{where} is not a file of 128-bit floats: it has {len(data)} bytes, and each number takes {SIZE}."
@@ -37,7 +37,7 @@ def _number(bits: int) -> Fraction | float:
 
 
 def write_float128(values: Array) -> bytes:
-    """Every float of 64 bits and less has its own number of 128."""
+    """Write the values as binary128, which represents every float of 64 bits or less exactly."""
     return b"".join(
         _bits(float(value)).to_bytes(SIZE, "little") for value in np.asarray(values, np.float64).reshape(-1)
     )
@@ -57,7 +57,8 @@ def _bits(value: float) -> int:
 
 
 def rounded(value: Fraction | float, form: Format) -> float:
-    """To the nearest float of a format, ties to even, in one rounding. Through float64 it would be two."""
+    """Round to the nearest float of a format, ties to even, in a single rounding. Going through float64 would round
+    twice."""
     if isinstance(value, float):
         return value
     sign = -1.0 if value < 0 else 1.0

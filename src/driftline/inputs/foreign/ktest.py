@@ -1,8 +1,8 @@
 """KLEE test cases (`.ktest`): named objects of raw bytes, without types.
 
-Integers are big-endian and of 32 bits: `KTEST` (or `BOUT\\n`), the version, the number of arguments and each with its
-length, from version 2 on two numbers about symbolic arguments, the number of objects, and each with name and bytes.
-The bytes are the memory of the program that KLEE ran: little-endian.
+Integers are big-endian and have 32 bits. The file has `KTEST` (or `BOUT\\n`), the version, the number of arguments and
+each with its length, from version 2 on two numbers about symbolic arguments, the number of objects, and each with name
+and bytes. The bytes are the little-endian memory of the program that KLEE ran.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ _WRITTEN_BY = b"driftline"
 
 @dataclass(frozen=True)
 class KtestFile:
-    """The objects by name, and the command line that KLEE was given."""
+    """The objects of a test case by name, and the command line that KLEE was given."""
 
     objects: Mapping[str, bytes]
     arguments: tuple[str, ...] = ()
 
 
 def read_ktest(data: bytes, where: str) -> KtestFile:
+    """Parse a test case. A repeated object name gets the suffix `#2`, `#3` and so on."""
     reader = _ByteReader(data, where)
     if reader.take(5) not in (MAGIC, _OLD_MAGIC):
         raise DriftlineError(f"{where} is not a KLEE test case: it does not begin with KTEST.")
@@ -51,7 +52,7 @@ def read_ktest(data: bytes, where: str) -> KtestFile:
 
 
 def write_ktest(objects: Mapping[str, bytes], arguments: tuple[str, ...] = ()) -> bytes:
-    """A test case that `klee-replay` and `ktest-tool` read."""
+    """Write a test case that `klee-replay` and `ktest-tool` can read."""
 
     def sized(part: bytes) -> bytes:
         return struct.pack(">I", len(part)) + part
@@ -85,7 +86,8 @@ class _ByteReader:
         return int.from_bytes(self.take(4), "big")
 
     def counted(self) -> range:
-        """As many as the next number says; each takes four bytes at least."""
+        """Read a count and return `range(count)`. Raises an error if that many entries cannot fit in the rest of the
+        file."""
         count = self.number()
         if count * 4 > self.left:
             raise DriftlineError(

@@ -1,4 +1,4 @@
-"""`--spec input:float32[3]`: what the bytes or numbers of a file are, where the file does not say it."""
+"""Parse `--spec input:float32[3]`: the types of the bytes or numbers in a file that does not declare them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SPEC = re.compile(r"(?P<name>[^:\[\]]+):(?P<dtype>\w+)\[(?P<shape>[\d,x ]*)\]")
 
 
 def parse_specs(texts: Sequence[str]) -> tuple[TensorSpec, ...]:
-    """One for each text; several may also be joined with ';'."""
+    """Parse specs, each as its own text or several joined with ';'."""
     found: dict[str, TensorSpec] = {}
     for text in (part.strip() for whole in texts for part in whole.split(";")):
         spec = _parsed(text)

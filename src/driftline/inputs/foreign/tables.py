@@ -1,8 +1,8 @@
-"""Tables of numbers: the CSV that scripts around KLEE and FPGen make of their test cases, and Driftline's own.
+"""Tables of numbers: the CSV that scripts for KLEE and FPGen make of test cases, and Driftline's own.
 
-The parsed CSV has a header `testfile,values` and rows of as many numbers as a test has; `0x1f` is an integer, not a bit
-pattern. Driftline's own has a row for each number, with its bits in hexadecimal beside the decimal: so it is exact for
-NaN and every dtype.
+The scripts' CSV has a header `testfile,values` and rows of as many numbers as a test has; `0x1f` is an integer, not a
+bit pattern. Driftline's own table has a row for each number, with its bits in hexadecimal beside the decimal value, so
+that NaN and every dtype are stored exactly.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 
 def is_own(data: bytes) -> bool:
+    """True if the data is a table that `write_own` wrote."""
     return data.lstrip(b"\xef\xbb\xbf").startswith(b"sample,input,dtype")
 
 
 def read_parsed(data: bytes, where: str) -> dict[str, list[float]]:
-    """The numbers of each test, by the name of its file."""
+    """Read a table of test cases. Returns the numbers of each test by the name of its file."""
     rows = _rows(data, where)
     head = next(rows, None)
     if head is None or [cell.strip() for cell in head[:2]] != PARSED:
@@ -59,6 +60,7 @@ def _number(cell: str, where: str, line: int) -> float:
 
 
 def read_own(data: bytes, where: str) -> list[Arrays]:
+    """Read a table that `write_own` wrote. Returns one set of arrays for each sample."""
     rows = _rows(data, where)
     if next(rows, None) != OWN:
         raise DriftlineError(f"{where} is not a table of inputs: its first line must be {','.join(OWN)}.")
@@ -91,6 +93,7 @@ def read_own(data: bytes, where: str) -> list[Arrays]:
 
 
 def write_own(samples: list[Arrays], where: str) -> bytes:
+    """Write samples as a table with one row for each number. Complex arrays are refused."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(OWN)

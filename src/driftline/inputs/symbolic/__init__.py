@@ -1,4 +1,4 @@
-"""Inputs found by solving: which numbers make an expression NaN, infinite, inaccurate, or dependent on its lowering?
+"""Inputs found by solving: numbers that make an expression NaN, infinite, inaccurate, or dependent on its lowering.
 
 formats.py     float formats, rounding, ordinals        graph.py       the hash-consed scalar graph
 operators.py   what operations compute                  evaluate.py    running a graph, bit for bit

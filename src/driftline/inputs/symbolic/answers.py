@@ -1,4 +1,4 @@
-"""What a search says of a query, and the steps that can be asked."""
+"""The possible answers of a search for inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SolverOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class SolverAnswer:
-    """An outcome, which step found it, and for a witness the numbers."""
+    """The outcome of a query, the step that found it, and for a witness its numbers."""
 
     outcome: SolverOutcome
     step: str = ""
@@ -33,7 +33,8 @@ Clock = Callable[[], float]  # seconds that are left
 
 
 def witness(query: Query, step: str, ordinals: Array) -> SolverAnswer | None:
-    """The first row that reaches the goal, run once more by itself."""
+    """Return the first row of `ordinals` that reaches the goal, confirmed by running it alone; None if there is
+    none."""
     hits = query.hits(query.numbers(ordinals))
     for row in np.flatnonzero(hits)[:4]:
         numbers = {name: float(value[0]) for name, value in query.numbers(ordinals[row : row + 1]).items()}
@@ -43,7 +44,7 @@ def witness(query: Query, step: str, ordinals: Array) -> SolverAnswer | None:
 
 
 def confirms(query: Query, numbers: Mapping[str, float]) -> bool:
-    """Whether these numbers, alone, reach the goal; and lie in the ranges."""
+    """True if these numbers, run alone, reach the goal and lie in the ranges."""
     given = {node.name: np.asarray([numbers[node.name]], node.format.carrier) for node in query.variables}
     for node in query.variables:
         least, most = query.ranges.get(node.name, (-node.format.largest, node.format.largest))

@@ -1,6 +1,6 @@
-"""How an element of an aten operator's result is computed from elements of its operands, one rule for each operator.
+"""Rules that compute an element of an aten operator's result from elements of its operands, one rule for each operator.
 
-Sums accumulate in float32 for half numbers, as the kernels do; a Python number beside half numbers is a float32 one.
+Sums accumulate in float32 for float16 and bfloat16, as the kernels do. A Python number combined with these is float32.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from driftline.inputs.symbolic.graph import COMPARISONS, ExprNode, apply, cast, 
 from driftline.inputs.symbolic.slices import TERMS, ElementRule, NoRule, Slicer, broadcast
 
 RULES: dict[str, ElementRule] = {}
-_SEQUENTIAL = 8  # longer rows are summed in halves
+_SEQUENTIAL = 8  # longer rows are summed pairwise
 LONGEST = 4096
 
 
 def rule(*names: str) -> Callable[[ElementRule], ElementRule]:
+    """Decorator that registers the rule for the named operators."""
+
     def register(function: ElementRule) -> ElementRule:
         RULES.update(dict.fromkeys(names, function))
         return function
@@ -30,7 +32,8 @@ def rule(*names: str) -> Callable[[ElementRule], ElementRule]:
 
 
 def operand(slicer: Slicer, node: Any, arg: Any, at: int, form: Format) -> ExprNode:
-    """An argument's element, in that format; Python numbers are constants."""
+    """Return the element of an argument that result element `at` needs, in the format `form`. Python numbers become
+    constants."""
     if isinstance(arg, torch.fx.Node):
         value = slicer.values[arg]
         if not isinstance(value, torch.Tensor):
@@ -44,12 +47,13 @@ def operand(slicer: Slicer, node: Any, arg: Any, at: int, form: Format) -> ExprN
 
 
 def as_number(found: ExprNode, form: Format) -> ExprNode:
-    """A truth value beside floats is one or zero."""
+    """Return a truth value as one or zero; numbers are returned unchanged."""
     return found if found.form is not None else where(found, constant(1.0, form), constant(0.0, form))
 
 
 def _compute_in(slicer: Slicer, node: Any, args: Any) -> Format:
-    """The format of the computation: wider where half numbers meet a Python number that is not one of theirs."""
+    """Return the format to compute in: wider than the result's if a Python number is not representable in it, or if a
+    0-d float operand has another dtype."""
     form = slicer.form(node)
     odd = any(isinstance(a, float) and float(form.round(np.asarray(a))) != a for a in args)
     tensors = [slicer.values[a] for a in args if isinstance(a, torch.fx.Node)]
@@ -58,6 +62,8 @@ def _compute_in(slicer: Slicer, node: Any, args: Any) -> Format:
 
 
 def pointwise(op: str) -> ElementRule:
+    """Return the rule of an elementwise operation."""
+
     def compute(slicer: Slicer, node: Any, at: int) -> ExprNode:
         form = _compute_in(slicer, node, node.args)
         args = [as_number(operand(slicer, node, arg, at, form), form) for arg in node.args]
@@ -122,7 +128,7 @@ RULES["pow.Scalar"] = pointwise("pow")
 
 @rule("clamp.default", "clamp_min.default", "clamp_max.default", "clamp.Tensor", "clamp_min.Tensor", "clamp_max.Tensor")
 def _clamp(slicer: Slicer, node: Any, at: int) -> ExprNode:
-    """The limits are rounded to the format first."""
+    """Clamp after rounding the limits to the format."""
     form = slicer.form(node)
     named = dict(zip(("self", "min", "max"), node.args, strict=False)) | dict(node.kwargs)
     if "clamp_max" in str(node.target):
@@ -188,7 +194,8 @@ def _view(slicer: Slicer, node: Any, at: int) -> ExprNode:
 
 @rule("getitem")
 def _item(slicer: Slicer, node: Any, at: int) -> ExprNode:
-    """A part of an operator with several results: of a split, the variance and the mean, the greatest of a row."""
+    """Return an element of one result of an operator with several results: a split, a variance and mean, a row
+    maximum."""
     whole, part = node.args
     name = str(whole.target).removeprefix("aten.")
     if name.startswith(("split", "unbind", "chunk")):
@@ -201,7 +208,7 @@ def _item(slicer: Slicer, node: Any, at: int) -> ExprNode:
 
 
 def rows(slicer: Slicer, node: Any, source: Any, dims: Any, at: int) -> list[ExprNode]:
-    """The elements of the operand that are reduced into one of the result."""
+    """Return the operand's elements that are reduced into element `at` of the result."""
     value = slicer.values[source]
     axes = sorted({d % value.ndim for d in dims} if dims else range(value.ndim)) if value.ndim else []
     if value.numel() > 1 << 22 or not value.numel():
@@ -218,6 +225,7 @@ def rows(slicer: Slicer, node: Any, source: Any, dims: Any, at: int) -> list[Exp
 
 
 def added(terms: list[ExprNode]) -> ExprNode:
+    """Add the terms as kernels do: from the left, or pairwise if there are many."""
     return f.total(terms) if len(terms) <= _SEQUENTIAL else f.pairwise(terms)
 
 
@@ -264,7 +272,7 @@ def _variance(slicer: Slicer, node: Any, at: int) -> ExprNode:
 
 @rule("mm.default", "addmm.default", "bmm.default", "mv.default", "dot.default")
 def _dot(slicer: Slicer, node: Any, at: int) -> ExprNode:
-    """A dot product, where it is short, or of the program's own inputs and not long."""
+    """Return a dot product if it is short, or of moderate length and between inputs or weights."""
     form, name = slicer.form(node), str(node.target)
     left, right = node.args[-2:] if "addmm" in name else node.args[:2]
     a, b = slicer.values[left], slicer.values[right]
@@ -288,7 +296,7 @@ def _dot(slicer: Slicer, node: Any, at: int) -> ExprNode:
 
 
 def _near_inputs(node: Any) -> bool:
-    """An input or a weight, or a view of one."""
+    """True for an input, a weight, or a view of one."""
     while node.op == "call_function" and any(part in str(node.target) for part in ("permute", "view", "t.default")):
         node = node.args[0]
     return node.op in ("placeholder", "get_attr")

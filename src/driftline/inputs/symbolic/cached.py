@@ -1,4 +1,4 @@
-"""A file of answers by slice. Solving takes seconds, and the same layers come up again and again."""
+"""A file of solver answers by slice. Solving takes seconds, and the same layers are searched repeatedly."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from driftline.inputs.symbolic.answers import SolverOutcome
 
-VERSION = 1  # raised when an answer may come out otherwise
+VERSION = 1  # increase when answers may change
 MOST = 20_000  # answers that are kept
 
 KnownAnswers = dict[str, tuple[str, str, list[float]]]  # outcome, step, and the variables in order
 
 
 def read_answers(path: Path) -> KnownAnswers:
-    """What is there; a file that is missing, damaged or of another version holds nothing."""
+    """Read the stored answers. A file that is missing, damaged or of another version gives an empty dict."""
     try:
         held = json.loads(path.read_text())
         if held["version"] != VERSION:
@@ -32,7 +32,7 @@ def read_answers(path: Path) -> KnownAnswers:
 
 
 def write_answers(path: Path, known: Mapping[str, tuple[str, str, list[float]]]) -> None:
-    """Whole or not at all: another process may read it meanwhile."""
+    """Write the newest answers atomically, since another process may read the file at the same time."""
     newest = dict(list(known.items())[-MOST:])
     scratch = path.with_name(f"{path.name}.new")
     scratch.write_text(json.dumps({"version": VERSION, "answers": newest}))

@@ -1,6 +1,6 @@
-"""How far each run is from the goal, for searches that descend: zero or less where it is reached.
+"""How far each run is from the goal, for searches that minimise the distance. Negative where the goal is reached.
 
-Distances are counted in floats (ordinals, as a share of all), so that 1e-30 and 1e-3 are both far from zero.
+Distances are measured in ordinals, as a share of all floats, so that 1e-30 and 1e-3 are both far from zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Place = Callable[[ExprNode], Array]
 
 
 def distances(query: Query, ordinals: Array) -> Array:
-    """One number for each row."""
+    """Return the distance to the goal for each row of ordinals."""
     values, exact = query.run(query.numbers(ordinals))
     rows = len(ordinals)
     with np.errstate(all="ignore"):
@@ -38,7 +38,7 @@ def distances(query: Query, ordinals: Array) -> Array:
 
 
 def _place(values: NodeValues) -> Place:
-    """Where a value stands among the floats of its format, from -1 to 1."""
+    """Return a function that maps a node to its values as ordinals, scaled to the range from -1 to 1."""
 
     def place(node: ExprNode) -> Array:
         value = np.nan_to_num(np.asarray(values[node], np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
@@ -50,7 +50,8 @@ def _place(values: NodeValues) -> Place:
 
 
 def _to_nan(query: Query, values: NodeValues, exact: NodeValues) -> Array:
-    """The nearest operation to one of: inf - inf, 0 * inf, 0 / 0, inf / inf, log or sqrt of a negative number."""
+    """Return the distance to the nearest operation that gives NaN: inf - inf, 0 * inf, 0 / 0, inf / inf, or the log or
+    sqrt of a negative number."""
     place = _place(values)
     best: Array = np.full((1,), FAR)
     for node in query.order:
@@ -109,7 +110,8 @@ def _to_underflow(query: Query, values: NodeValues, exact: NodeValues) -> Array:
 
 
 def _to_error(query: Query, values: NodeValues, exact: NodeValues) -> Array:
-    """Digits of relative error that are missing; and how much is not yet cancelled, so that it is not flat."""
+    """Return the decimal digits of relative error still missing, plus a term that rewards cancellation so that the
+    search always has a direction."""
     best: Array = np.full((1,), 40.0)
     for root in query.roots:
         error = relative_error(root, values, exact)

@@ -1,4 +1,4 @@
-"""Running a graph on numbers: bit for bit in its own formats, or in float64 throughout."""
+"""Evaluate a graph on numbers: bit for bit in its own formats, or in float64 throughout."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ NodeValues = dict[ExprNode, Array]
 
 
 def evaluate(roots: Sequence[ExprNode], given: Mapping[str, Array], *, exact: bool = False) -> NodeValues:
-    """The value of every node below the roots. `given`: for each variable, one number for each run.
+    """Return the value of every node below the roots. `given` has for each variable one number for each run.
 
-    With `exact` all formats are float64 and casts do nothing; the constants stay those of the program.
+    With `exact`, all formats are float64 and casts do nothing; constants keep the values they have in the program.
     """
     return evaluate_order(in_order(roots), given, exact=exact)
 
 
 def evaluate_order(order: Sequence[ExprNode], given: Mapping[str, Array], *, exact: bool = False) -> NodeValues:
-    """The same for nodes that are in order already."""
+    """Like `evaluate`, for nodes that are already sorted."""
     values: NodeValues = {}
     with np.errstate(all="ignore"):
         for node in order:

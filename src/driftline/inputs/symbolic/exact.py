@@ -1,4 +1,5 @@
-"""Step 4: an exact solver, Bitwuzla. Functions are refined lazily: where its model is wrong about one, it is told."""
+"""Step 4: the exact solver Bitwuzla. Functions such as exp are refined lazily: where the solver's model of one is
+wrong, the true value is added."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def available() -> bool:
 
 
 def solve_exactly(query: Query, left: Clock) -> SolverAnswer:
-    """A witness, a proof, or nothing in time."""
+    """Return a witness, a proof, or UNKNOWN if the time runs out or the query is not supported."""
     if query.goal.kind is GoalKind.ERROR or len(query.order) > LARGEST or not available():
         return UNKNOWN
     try:
@@ -44,7 +45,8 @@ def solve_exactly(query: Query, left: Clock) -> SolverAnswer:
 
 
 def refine(encoding: Encoding, numbers: dict[str, float]) -> bool:
-    """Tell the values of all functions at the arguments that they have for these inputs."""
+    """Add the true value of every function at the arguments that it has for these inputs. Returns False if nothing new
+    was added."""
     query = encoding.query
     given = {node.name: np.asarray([numbers[node.name]], node.format.carrier) for node in query.variables}
     values = evaluate_order(query.order, given)
@@ -59,7 +61,7 @@ def refine(encoding: Encoding, numbers: dict[str, float]) -> bool:
 
 
 def ask_bitwuzla(encoding: Encoding, left: Clock) -> tuple[str, dict[str, int]]:
-    """`sat` with the bit patterns of the variables, `unsat`, or `unknown` when the time is over."""
+    """Return `sat` with the bit patterns of the variables, `unsat`, or `unknown` if the time ran out."""
     import bitwuzla
 
     options = bitwuzla.Options()

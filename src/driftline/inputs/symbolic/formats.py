@@ -1,11 +1,11 @@
-"""Floating-point formats: rounding to them, and their floats in order.
+"""Floating-point formats: rounding to them, and the order of their floats.
 
 Values are held in a *carrier*: float64 for float64, float32 for the others. Rounding after each operation then gives
-what the format itself gives, bit for bit: the carrier has more than twice the bits of the half formats, so rounding
-twice does no harm to + - * / and sqrt.
+the result of the format itself, bit for bit: the carrier has more than twice the bits of float16 and bfloat16, so
+rounding twice gives the same result for + - * / and sqrt.
 
-The *ordinal* of a float is its place in the order of all finite floats, with 0 for zero. One step is one ULP; half of
-an interval of ordinals is half of its floats.
+The *ordinal* of a float is its rank in the order of all finite floats, with 0 for zero. One step is one ULP; half of an
+interval of ordinals contains half of its floats.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Format:
         return float(2.0 ** (1 - self.significand))
 
     def round(self, values: Array) -> Array:
-        """To the nearest float of the format, in the carrier."""
+        """Round to the nearest float of the format. The result has the carrier's dtype."""
         with np.errstate(all="ignore"):
             if self.name in ("float64", "float32"):
                 return np.asarray(values, self.carrier)
             return np.asarray(values).astype(self.dtype).astype(np.float32)
 
     def ordinal_of(self, values: Array) -> Array:
-        """Of finite floats of the format; both zeros are 0."""
+        """Return the ordinals of finite floats of the format. Both zeros have the ordinal 0."""
         values = np.asarray(values)
         rounded = np.ascontiguousarray(values.astype(self.dtype))  # of one number: an array of one
         magnitude = (rounded.view(f"u{self.bits // 8}") & ((1 << (self.bits - 1)) - 1)).astype(np.int64)
@@ -75,21 +75,22 @@ class Format:
         return np.where(values < 0, -magnitude, magnitude)
 
     def value_of(self, ordinals: Array) -> Array:
-        """The floats with these ordinals, in the carrier. Beyond the largest there is none: it is taken instead."""
+        """Return the floats with these ordinals, in the carrier. Ordinals beyond the largest float give the largest
+        float."""
         ordinals = np.clip(np.asarray(ordinals, np.int64), -self.largest_ordinal, self.largest_ordinal)
         magnitude = np.ascontiguousarray(np.abs(ordinals).astype(f"u{self.bits // 8}")).view(self.dtype)
         values = magnitude.astype(self.carrier).reshape(ordinals.shape)
         return np.where(ordinals < 0, -values, values)
 
     def bits_of(self, value: float) -> int:
-        """The bit pattern of the nearest float."""
+        """Return the bit pattern of the nearest float."""
         return int(np.asarray([value], np.float64).astype(self.dtype).view(f"u{self.bits // 8}")[0])
 
     def of_bits(self, pattern: int) -> float:
         return float(np.asarray([pattern], f"u{self.bits // 8}").view(self.dtype)[0])
 
     def below(self, values: Array) -> Array:
-        """The next smaller float, of each."""
+        """Return the next smaller float for each value."""
         return self._step(values, -1)
 
     def above(self, values: Array) -> Array:
@@ -116,7 +117,7 @@ _SHORT = {
 
 
 def parse_format(text: str) -> Format:
-    """From `float16`, `f16` or `half`."""
+    """Parse the name of a format: `float16`, `f16` or `half`."""
     name = _SHORT.get(text, text)
     if name not in FORMATS:
         raise DriftlineError(f"--dtype {text}: give one of {', '.join(FORMATS)}.{did_you_mean(text, FORMATS)}")
@@ -124,5 +125,5 @@ def parse_format(text: str) -> Format:
 
 
 def wider(form: Format) -> Format:
-    """What kernels accumulate in: float32 for the half formats, the format itself otherwise."""
+    """Return the format that kernels accumulate in: float32 for float16 and bfloat16, otherwise the format itself."""
     return FLOAT32 if form in (FLOAT16, BFLOAT16) else form

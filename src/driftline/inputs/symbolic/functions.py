@@ -1,6 +1,6 @@
-"""Small tensor functions as scalar graphs: rows of nodes in, a row of nodes out.
+"""Small tensor functions as scalar graphs: they take rows of nodes and return a row of nodes.
 
-`accumulate` is the format of sums; by default that of the numbers themselves, while kernels for half numbers take
+`accumulate` is the format of sums, by default that of the operands; kernels for float16 and bfloat16 accumulate in
 float32 (`formats.wider`).
 """
 
@@ -15,6 +15,7 @@ Row = Sequence[ExprNode]
 
 
 def variables(count: int, form: Format, name: str = "x") -> list[ExprNode]:
+    """Return `count` variables named `x0`, `x1`, ..."""
     return [variable(f"{name}{at}", form) for at in range(count)]
 
 
@@ -31,7 +32,7 @@ def sqrt(x: ExprNode) -> ExprNode:
 
 
 def total(row: Row, accumulate: Format | None = None) -> ExprNode:
-    """From the left."""
+    """Sum the row from left to right."""
     form = row[0].format
     terms = [cast(x, accumulate or form) for x in row]
     found = terms[0]
@@ -41,7 +42,7 @@ def total(row: Row, accumulate: Format | None = None) -> ExprNode:
 
 
 def pairwise(row: Row) -> ExprNode:
-    """In halves, as kernels sum long rows."""
+    """Sum the row pairwise, by splitting it in two repeatedly, as kernels do for long rows."""
     if len(row) == 1:
         return row[0]
     half = 1 << ((len(row) - 1).bit_length() - 1)
@@ -109,7 +110,7 @@ def norm(row: Row, accumulate: Format | None = None) -> ExprNode:
 
 
 def variance(row: Row) -> ExprNode:
-    """Two passes: the mean of squared differences from the mean."""
+    """Compute the variance in two passes: the mean of the squared differences from the mean."""
     middle = mean(row)
     return mean([(x - middle) * (x - middle) for x in row])
 
@@ -120,7 +121,7 @@ def variance_one_pass(row: Row) -> ExprNode:
 
 
 def layer_norm(row: Row, eps: float = 1e-5, *, one_pass: bool = False) -> list[ExprNode]:
-    """Also what batch norm does with the values of one channel."""
+    """Normalise a row by its mean and variance. Batch norm does the same with the values of one channel."""
     middle = mean(row)
     below = sqrt((variance_one_pass(row) if one_pass else variance(row)) + eps)
     return [(x - middle) / below for x in row]
@@ -130,12 +131,13 @@ batch_norm = layer_norm
 
 
 def rms_norm(row: Row, eps: float = 1e-5) -> list[ExprNode]:
+    """Divide the row by its root mean square."""
     below = apply("rsqrt", mean([x * x for x in row]) + eps)
     return [x * below for x in row]
 
 
 def normalize(row: Row, eps: float = 1e-12) -> list[ExprNode]:
-    """Divided by the norm, which is taken to be `eps` at least; half formats round 1e-12 to zero."""
+    """Divide the row by its norm, or by `eps` if that is larger. float16 rounds 1e-12 to zero."""
     size = norm(row)
     below = apply("max", size, constant(eps, size.format))
     return [x / below for x in row]
@@ -157,6 +159,6 @@ def relu(x: ExprNode) -> ExprNode:
 
 
 def safe_log(x: ExprNode) -> ExprNode:
-    """The logarithm of positive numbers, and zero for others."""
+    """Return the logarithm of a positive number, and zero for any other."""
     zero = constant(0.0, x.format)
     return where(apply("gt", x, zero), log(x), zero)

@@ -1,4 +1,4 @@
-"""What a search is for: a goal; and a query, which is a goal for nodes of a graph, with ranges of its variables."""
+"""Goals of a search, and queries: a goal for nodes of a graph, with ranges of the variables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ DEFAULT_ERROR = 1e-2
 
 @dataclass(frozen=True)
 class Goal:
-    """`error` has a threshold; `diverge` has two lowerings and the relative difference that counts (0: the usual)."""
+    """A goal. `error` has a threshold; `diverge` has two lowerings, and as threshold the relative difference that
+    counts (0: default)."""
 
     kind: GoalKind
     threshold: float = 0.0
@@ -47,10 +48,11 @@ class Goal:
 
 @dataclass(frozen=True)
 class Query:
-    """Can one of `roots` reach the goal, while the variables stay in their ranges (default: every finite float)?
+    """Asks whether one of `roots` can reach the goal while the variables stay in their ranges (default: every finite
+    float).
 
     For `diverge`, `others` are the same results by the other lowering. Overflow and underflow count anywhere below the
-    roots; if `local`, only in the last operation (a sum is one).
+    roots; if `local`, only in the last operation (a whole sum counts as one operation).
     """
 
     goal: Goal
@@ -69,7 +71,7 @@ class Query:
 
     @cached_property
     def watched(self) -> list[ExprNode]:
-        """Where overflow and underflow count."""
+        """The nodes in which overflow and underflow count."""
         if not self.local:
             return self.order
         found: dict[ExprNode, None] = {}
@@ -83,7 +85,7 @@ class Query:
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
-        """The least and the greatest ordinal of each variable."""
+        """The smallest and the largest ordinal of each variable."""
         low, high = [], []
         for node in self.variables:
             form = node.format
@@ -94,22 +96,24 @@ class Query:
         return np.array(low, np.int64), np.array(high, np.int64)
 
     def numbers(self, ordinals: Array) -> dict[str, Array]:
-        """The variables' values, from one row of ordinals for each run."""
+        """Return the values of the variables, from one row of ordinals for each run."""
         return {node.name: node.format.value_of(ordinals[:, at]) for at, node in enumerate(self.variables)}
 
     def run(self, given: Mapping[str, Array]) -> tuple[NodeValues, NodeValues]:
-        """All values; in float64 too where the goal asks how large an error is."""
+        """Evaluate the query. Returns the values of all nodes, and their values in float64 if the goal is an error
+        (else empty)."""
         values = evaluate_order(self.order, given)
         return values, evaluate_order(self.order, given, exact=True) if self.goal.kind is GoalKind.ERROR else {}
 
     def hits(self, given: Mapping[str, Array]) -> Array:
-        """For each run, whether it reaches the goal."""
+        """Return, for each run, whether it reaches the goal."""
         size = np.broadcast_shapes(*(np.shape(value) for value in given.values()), (1,))
         return np.broadcast_to(reached(self, *self.run(given)), size)
 
 
 def parse_goals(text: str, rewrites: Sequence[str]) -> tuple[Goal, ...]:
-    """From `nan,inf,error:1e-2,diverge:plain/fma`. `diverge` alone stands for every rewrite against the plain form."""
+    """Parse goals such as `nan,inf,error:1e-2,diverge:plain/fma`. `diverge` alone compares every rewrite with the plain
+    form."""
     goals: list[Goal] = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         goals += _parsed(part, rewrites)
@@ -152,7 +156,7 @@ def _parsed(part: str, rewrites: Sequence[str]) -> list[Goal]:
 
 
 def reached(query: Query, values: NodeValues, exact: NodeValues) -> Array:
-    """Whether the goal holds, by what was computed."""
+    """Return, for each run, whether the evaluated values reach the goal of the query."""
     kind = query.goal.kind
     with np.errstate(all="ignore"):
         if kind is GoalKind.NAN:
@@ -174,7 +178,7 @@ UNDERFLOWING = frozenset({"mul", "div", "fma", "exp", "exp2", "sigmoid", "softpl
 
 
 def overflows(node: ExprNode, values: NodeValues) -> Array:
-    """Infinite, from finite operands and not by a pole: the number is too large for the format."""
+    """Return where the result is infinite because the number is too large: operands are finite and it is not a pole."""
     found = np.isinf(values[node])
     for arg in node.args:
         found = found & np.isfinite(values[arg])
@@ -186,7 +190,8 @@ def overflows(node: ExprNode, values: NodeValues) -> Array:
 
 
 def underflows(node: ExprNode, values: NodeValues) -> Array:
-    """Zero or subnormal, from finite operands that are neither: digits, or the number itself, are lost."""
+    """Return where the result is zero or subnormal although its operands are finite and normal, so that digits are
+    lost."""
     found = np.abs(values[node]) < node.format.smallest_normal
     operands = node.args if node.op in ("mul", "div", "fma", "cast") else node.args[:0]
     for arg in operands:
@@ -199,7 +204,8 @@ def underflows(node: ExprNode, values: NodeValues) -> Array:
 
 
 def relative_error(root: ExprNode, values: NodeValues, exact: NodeValues) -> Array:
-    """Against float64; zero where either is not finite, or so small that the format has no digits for it."""
+    """Return the relative error against float64; zero where either result is not finite or the exact one is out of the
+    normal range."""
     value, truth = np.asarray(values[root], np.float64), np.asarray(exact[root], np.float64)
     error = np.abs(value - truth) / np.abs(truth)
     fine = np.isfinite(value) & (np.abs(truth) >= root.format.smallest_normal) & (np.abs(truth) <= root.format.largest)
@@ -207,12 +213,12 @@ def relative_error(root: ExprNode, values: NodeValues, exact: NodeValues) -> Arr
 
 
 def tolerated(query: Query, form: Format) -> float:
-    """The relative difference up to which two lowerings agree."""
+    """Return the relative difference up to which two lowerings count as equal."""
     return query.goal.threshold or (1e-2 if form.significand > 12 else 1e-1)
 
 
 def diverges(query: Query, root: ExprNode, left: Array, right: Array) -> Array:
-    """One is NaN and the other is not, one is infinite and the other is not, or they are far apart."""
+    """Return where only one result is NaN, only one is infinite, or both are finite and far apart."""
     left, right = np.asarray(left, np.float64), np.asarray(right, np.float64)
     size = np.maximum(np.abs(left), np.abs(right))
     apart = (np.abs(left - right) > tolerated(query, root.format) * size) & (size >= root.format.smallest_normal)

@@ -1,9 +1,9 @@
-"""The scalar graph: one node for each distinct scalar operation, with the format it rounds to.
+"""The scalar graph: one node for each distinct scalar operation, with the format that it rounds to.
 
-Nodes are *hash-consed*: the same operation on the same operands is the same object, so that `x - x` is seen to be so,
-and repeated work is done once. Each node has one format, and its operands have the same one; `cast` goes from one
-format to another. A sum of half numbers that is accumulated in float32 is casts, additions in float32, and a cast: the
-accumulator is part of the meaning.
+Nodes are *hash-consed*: the same operation on the same operands is the same object, so that `x - x` is recognised and
+repeated work is done once. A node and its operands have the same format; `cast` converts between formats. A sum of
+float16 numbers accumulated in float32 consists of casts, float32 additions and a final cast, because the accumulator's
+format is part of the meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _interned: weakref.WeakValueDictionary[tuple[Any, ...], ExprNode] = weakref.Weak
 
 
 class ExprNode:
-    """An operation on scalars. `form` is None for truth values. Made by `make`, never directly."""
+    """An operation on scalars. `form` is None for truth values. Create nodes with `make`, never directly."""
 
     __slots__ = ("__weakref__", "args", "form", "name", "number", "op", "value")
     _count = 0
@@ -75,7 +75,7 @@ class ExprNode:
 def make(
     op: str, args: Sequence[ExprNode] = (), form: Format | None = None, value: float = 0.0, name: str = ""
 ) -> ExprNode:
-    """The one node of that description."""
+    """Return the unique node with this description, and create it if needed."""
     key = (op, tuple(arg.number for arg in args), form and form.name, struct.pack("<d", value), name)
     found = _interned.get(key)
     if found is None:
@@ -88,12 +88,12 @@ def variable(name: str, form: Format) -> ExprNode:
 
 
 def constant(value: float, form: Format) -> ExprNode:
-    """Rounded to the format."""
+    """Return a constant node with the value rounded to the format."""
     return make("constant", form=form, value=float(form.round(np.asarray(value, np.float64))))
 
 
 def binary(op: str, left: ExprNode, right: ExprNode | float, *, swapped: bool = False) -> ExprNode:
-    """An operator between a node and a node or a number, which takes the node's format."""
+    """Apply an operator to a node and a node or number. A number takes the node's format."""
     other = right if isinstance(right, ExprNode) else constant(float(right), left.format)
     return apply(op, other, left) if swapped else apply(op, left, other)
 
@@ -103,7 +103,7 @@ LOGIC = frozenset({"and", "or", "not"})
 
 
 def apply(op: str, *args: ExprNode) -> ExprNode:
-    """An operation on nodes of one format. What has constant operands alone is computed."""
+    """Apply an operation to nodes of one format. If all operands are constants, the result is computed at once."""
     if op in COMPARISONS or op in LOGIC:
         return make(op, args)
     form = args[-1].format
@@ -128,7 +128,7 @@ def where(condition: ExprNode, left: ExprNode, right: ExprNode) -> ExprNode:
 
 
 def in_order(roots: Iterable[ExprNode]) -> list[ExprNode]:
-    """Every node below the roots, operands first."""
+    """Return every node below the roots, operands before the nodes that use them."""
     seen: set[int] = set()
     order: list[ExprNode] = []
     stack: list[tuple[ExprNode, bool]] = [(root, False) for root in reversed(list(roots))]

@@ -1,7 +1,8 @@
-"""Step 3: basin hopping over ordinals, many walkers at once.
+"""Step 3: basin hopping over ordinals, with many walkers in parallel.
 
-A walker moves some variables by a step of any size, copies or negates one into another up to a few ULP, or takes one
-from another walker; it keeps a move that does not lead away from the goal, and now and then one that does.
+In each round a walker changes some variables by a step of any size, copies or negates one variable into another up to a
+few ULP, or takes a variable from another walker. It keeps moves that do not increase the distance to the goal, and
+occasionally one that does.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ PATIENCE = 150  # rounds after which the worse half starts again
 
 
 def basin_hopping(query: Query, rng: np.random.Generator, left: Clock) -> SolverAnswer:
+    """Search for a witness until the time is over."""
     low, high = query.bounds
     here = rng.integers(low, high, (WALKERS, len(low)), endpoint=True)
     here[: WALKERS // 2] = special_rows(query, rng, WALKERS // 2)
@@ -52,7 +54,7 @@ def _moved(here: Array, low: Array, high: Array, rng: np.random.Generator) -> Ar
     size = np.exp(rng.uniform(0, 1, made.shape) * np.log(np.minimum(width / 2, 2.0**61)))
     step = (size * rng.choice([-1, 1], made.shape)).astype(np.int64)
     chosen = (rng.random(made.shape) < 1.5 / count) & (move < 3)[:, None]
-    # Not beyond what 64 bits hold: float64 has ordinals up to 2**63.
+    # Stay within 64 bits: float64 has ordinals up to 2**63.
     wanted = made.astype(np.float64) + step
     made = np.where(chosen & (np.abs(wanted) < 2.0**62.99), made + step, made)
     rows, one, other = np.arange(walkers), rng.integers(0, count, walkers), rng.integers(0, count, walkers)

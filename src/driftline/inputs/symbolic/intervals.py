@@ -1,12 +1,12 @@
-"""The interval pass: what values each node can have, while the variables lie in boxes.
+"""The interval pass: the values that each node can have while the variables lie in boxes.
 
-Rounding to nearest keeps the order of numbers, so the ends of an interval, computed in the format itself, enclose all
-that the operation can give. Functions such as exp, which libraries compute up to the last digit, are given one ULP on
-either side: a proof then holds for all such libraries. Many boxes are evaluated at once.
+Rounding to nearest is monotonic, so the ends of an interval, computed in the format itself, enclose all results of the
+operation. Functions such as exp, which libraries compute only up to the last digit, get one ULP on either side, so that
+a proof holds for all such libraries. Many boxes are evaluated at once.
 
-`x - max(..., x, ...)` is at most zero; and where one leaf of a maximum is assumed to be the greatest (a
-`GreatestLeaf`), its own difference is zero. That is what makes a stable softmax stable, and what intervals alone do not
-see.
+`x - max(..., x, ...)` is at most zero; and where one operand of a maximum is assumed to be the greatest (a
+`GreatestLeaf`), its difference from the maximum is zero. This proves a stable softmax stable, which plain intervals
+cannot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ INF = np.inf
 
 
 class Interval(NamedTuple):
-    """Of a number: the ends, and whether it can be NaN. Of a truth value: can it be true (`low`), or false (`high`)?"""
+    """For a number: the ends of its range, and whether it can be NaN. For a truth value: whether it can be true (`low`)
+    or false (`high`)."""
 
     low: Array
     high: Array
@@ -37,7 +38,7 @@ GreatestLeaf = Mapping[ExprNode, ExprNode]  # a maximum, and the leaf that is th
 
 
 def leaves_of(node: ExprNode) -> list[ExprNode]:
-    """What a tree of maxima (or minima) is taken over."""
+    """Return the operands of a tree of nested maxima (or minima), flattened."""
     stack, found = [node], []
     while stack:
         one = stack.pop()
@@ -51,7 +52,8 @@ def leaves_of(node: ExprNode) -> list[ExprNode]:
 def enclose(
     order: Sequence[ExprNode], low: Mapping[str, Array], high: Mapping[str, Array], case: GreatestLeaf | None = None
 ) -> Intervals:
-    """Intervals of all nodes, for boxes of the variables."""
+    """Return the intervals of all nodes for boxes of the variables. `case` assumes which operand of a maximum is
+    greatest."""
     found: Intervals = {}
     no = np.zeros((1,), bool)
     with np.errstate(all="ignore"):
@@ -91,7 +93,7 @@ def _interval(node: ExprNode, args: list[Interval]) -> Interval:
 
 
 def _hull(form: Format, corners: Sequence[Array], nan: Array) -> Interval:
-    """Corners that are NaN are those of 0 * inf and the like, beside which there is a zero."""
+    """Return the interval around the corners. A NaN corner comes from 0 * inf and the like and counts as zero."""
     clean = [np.where(np.isnan(corner), 0, corner) for corner in corners]
     return Interval(np.minimum.reduce(clean), np.maximum.reduce(clean), nan)
 
@@ -135,7 +137,7 @@ def _div(node: ExprNode, args: list[Interval]) -> Interval:
 
 
 def _fma(node: ExprNode, args: list[Interval]) -> Interval:
-    """At the corners of the product, with the least and the greatest that is added: one rounding each."""
+    """Return the interval of a * b + c, from the corners of the product and the ends of `c`, each with one rounding."""
     a, b, c = args
     same = node.args[0] is node.args[1]
     pairs = [(a.low, a.low), (a.high, a.high)] if same else [(x, y) for x in a[:2] for y in b[:2]]
@@ -181,7 +183,7 @@ def _function(node: ExprNode, a: Interval) -> Interval:
 
 
 def _circular(node: ExprNode, args: list[Interval]) -> Interval:
-    """Sine and cosine: by their ends where they rise or fall in between, else everything."""
+    """Return the interval of sine or cosine: from its ends if there is no extremum between them, else up to -1 or 1."""
     (a,) = args
     shift = 0.0 if node.op == "sin" else np.pi / 2
     low, high = np.asarray(a.low, np.float64) + shift, np.asarray(a.high, np.float64) + shift
@@ -233,7 +235,7 @@ def _abs(node: ExprNode, args: list[Interval]) -> Interval:
 
 
 def _ends(node: ExprNode, args: list[Interval]) -> Interval:
-    """Operations that keep the order of each operand, and are exact or rounded once."""
+    """Return the interval of an operation that is monotonic in each operand and is exact or rounded once."""
     nan = args[0].nan
     for one in args[1:]:
         nan = nan | one.nan

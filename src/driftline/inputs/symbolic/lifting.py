@@ -1,8 +1,8 @@
-"""From the numbers of a slice to inputs of the whole program.
+"""Turn the numbers of a slice into inputs of the whole program.
 
-Where the slice's variables are elements of inputs, they are written into the example. Where it was cut, the elements at
-the cut are driven to the wanted numbers by Gauss-Newton steps in float64, and then in the program's own dtypes, ULP by
-ULP. Either way the program is run, and the goal is looked for in what it really computes.
+Variables that are elements of inputs are written into the example. Elements at which the slice was cut are driven to
+the wanted numbers by Gauss-Newton steps in float64, and then in the program's own dtypes, ULP by ULP. In both cases the
+program is then run and its actual results are tested for the goal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Tensors = list[torch.Tensor]
 
 @dataclass(frozen=True)
 class Lifted:
-    """Inputs of the program on which the slice reaches its goal, and what its results then hold."""
+    """Inputs of the program on which the slice reaches its goal, and the number of NaN and infinite elements in the
+    results."""
 
     tensors: Tensors
     nan: int
@@ -47,6 +48,8 @@ class Lifter:
         self._rng = torch.Generator().manual_seed(seed)
 
     def lift(self, piece: Slice, query: Query, numbers: Mapping[str, float], left: Clock) -> Lifted | None:
+        """Return inputs of the program on which the slice reaches its goal, or None. `numbers` is the witness of the
+        slice."""
         base = self._written(self._example, piece, numbers)
         if found := self._reaches(piece, query, base):
             return found
@@ -66,7 +69,7 @@ class Lifter:
         return None
 
     def _written(self, tensors: Tensors, piece: Slice, numbers: Mapping[str, float]) -> Tensors:
-        """The variables that are elements of inputs, in their places."""
+        """Return the tensors with the variables that are elements of inputs set to their numbers."""
         made = [tensor.clone() for tensor in tensors]
         for name, value in numbers.items():
             place = piece.places[name]
@@ -76,7 +79,8 @@ class Lifter:
         return made
 
     def _reaches(self, piece: Slice, query: Query, tensors: Tensors) -> Lifted | None:
-        """Run the program; put what it has at the slice's variables into the slice; and look at the node itself."""
+        """Run the program and test whether the slice and the node itself reach the goal. Returns the lifted inputs or
+        None."""
         if not all(torch.isfinite(t).all() for t in tensors if t.is_floating_point()):
             return None
         values = values_of(self._traced, tensors)
@@ -97,7 +101,7 @@ class Lifter:
         return Lifted(tensors, nan, inf)
 
     def _critical(self, piece: Slice, query: Query, numbers: Mapping[str, float]) -> list[tuple[str, int, float]]:
-        """What the node reads in the witness, from the slice itself where the element is one of its variables' sums."""
+        """Return the elements that the node reads, with the values that they have in the witness."""
         given = {n.name: np.asarray([numbers[n.name]], n.format.carrier) for n in query.variables}
         values, _ = query.run(given)
         root = piece.root
@@ -113,7 +117,7 @@ class Lifter:
         return found
 
     def _start(self, base: Tensors, number: int) -> Tensors:
-        """The example, then others: random, and larger."""
+        """Return the starting point of attempt `number`: the example first, then random inputs of different sizes."""
         if number == 0:
             return base
         made = []
@@ -123,7 +127,8 @@ class Lifter:
         return made
 
     def _driven(self, tensors: Tensors, targets: Sequence[tuple[str, int, float]], left: Clock) -> Tensors:
-        """Gauss-Newton in float64, with steps halved where they lead away."""
+        """Move the inputs towards the targets by Gauss-Newton steps in float64, damped more when a step does not
+        help."""
         here = [t.to(torch.float64) if t.is_floating_point() else t for t in tensors]
         best, far = here, float("inf")
         damping = 1e-9
@@ -153,7 +158,7 @@ class Lifter:
         return [b.to(t.dtype) for b, t in zip(best, tensors, strict=True)]
 
     def _slopes(self, tensors: Tensors, targets: Sequence[tuple[str, int, float]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """How far each target is missed, and its slope along all float inputs."""
+        """Return the error of each target, and its gradient with respect to all float inputs."""
         leaves = [t.detach().clone().requires_grad_(t.is_floating_point()) for t in tensors]
         values = _DoubleRun(self._traced.module, {name for name, _, _ in targets}).values(leaves)
         floats = [leaf for leaf in leaves if leaf.is_floating_point()]
@@ -169,7 +174,8 @@ class Lifter:
     def _polished(
         self, piece: Slice, query: Query, tensors: Tensors, targets: Sequence[tuple[str, int, float]], left: Clock
     ) -> Lifted | None:
-        """The program rounds: correct by what it really computes, then try neighbours a few ULP away."""
+        """Correct the inputs by the values that the rounding program really computes, then try neighbours a few ULP
+        away."""
         if len(targets) > 1:
             return None
         ((name, at, value),) = targets
@@ -202,7 +208,7 @@ class Lifter:
 
 
 class _DoubleRun(torch.fx.Interpreter):  # type: ignore[misc]
-    """The graph in float64, up to the nodes that are wanted."""
+    """Runs the graph in float64, up to the wanted nodes."""
 
     def __init__(self, module: Any, wanted: set[str]) -> None:
         super().__init__(module)
@@ -232,7 +238,7 @@ def _double(value: Any) -> Any:
 
 
 def _shifted(tensors: Tensors, step: torch.Tensor) -> Tensors:
-    """Each float tensor moved by its part of the step."""
+    """Return the tensors with each float tensor moved by its part of the step."""
     made, at = [], 0
     for tensor in tensors:
         if tensor.is_floating_point():

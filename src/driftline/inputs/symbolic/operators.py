@@ -1,8 +1,8 @@
 """What each operation computes: on arrays in the carrier of its format, rounded to the format.
 
-+ - * / fma and sqrt are exact up to one rounding, as IEEE 754 has it. Other functions are computed in float64 and
-rounded: the nearest float in all but a few cases, while libraries are often one or two ULP off. Witnesses are therefore
-also run in the real operator before anybody believes them.
++ - * / fma and sqrt are rounded once, as IEEE 754 requires. Other functions are computed in float64 and then rounded,
+which gives the nearest float in nearly all cases, while libraries are often one or two ULP off. Witnesses are therefore
+also confirmed with the real operator.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ OPERATORS = frozenset({*FUNCTIONS, *_ARITHMETIC, *_EXACT, *_TRUTHS, "fma", "cast
 
 
 def compute(op: str, form: Format | None, args: Sequence[Array]) -> Array:
-    """One operation. Warnings of numpy are the caller's to silence (`evaluate` does)."""
+    """Compute one operation, rounded to `form`. Callers should silence numpy warnings, as `evaluate` does."""
     if form is None:
         return np.asarray(_TRUTHS[op](*args))
     if op in _EXACT:
@@ -90,7 +90,7 @@ def compute(op: str, form: Format | None, args: Sequence[Array]) -> Array:
 
 
 def _fma(form: Format, a: Array, b: Array, c: Array) -> Array:
-    """a * b + c with one rounding."""
+    """Return a * b + c with a single rounding."""
     if form.name == "float64":
         return np.asarray(np.frompyfunc(_fma_of_doubles, 3, 1)(a, b, c), np.float64)
     product = np.asarray(a, np.float64) * np.asarray(b, np.float64)  # exact: twice 24 bits fit

@@ -1,4 +1,4 @@
-"""The portfolio: five steps, the cheapest first. What one finds is run again before it is believed."""
+"""The portfolio: five steps, from the cheapest to the most expensive. Witnesses are confirmed by running them again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def intervals(query: Query, rng: np.random.Generator, left: Clock) -> SolverAnsw
 
 
 def specials(query: Query, rng: np.random.Generator, left: Clock) -> SolverAnswer:
-    """Two rounds: the second draws other mixtures."""
+    """Try special numbers twice, with different random mixtures."""
     for _ in range(2):
         if answer := witness(query, "specials", special_rows(query, rng)):
             return answer
@@ -42,7 +42,7 @@ STEPS: dict[str, Step] = {
     "basin-hopping": basin_hopping,
     "bitwuzla": bitwuzla,
 }
-# Which share of what is left each step may take; a search that can prove nothing gets the larger one.
+# The share of the remaining time for each step; a search that cannot prove anything gets the larger one.
 _SHARES = {"intervals": 1.0, "specials": 1.0, "branch-and-prune": 0.08, "basin-hopping": 0.12, "bitwuzla": 0.8}
 _AGAIN = ("branch-and-prune", "basin-hopping")  # with all the time that is left, when everything else gave up
 
@@ -55,7 +55,7 @@ def solve(
     steps: Sequence[str] = tuple(STEPS),
     now: Callable[[], float] = time.monotonic,
 ) -> SolverAnswer:
-    """The answer of the first step that has one, within `budget` seconds of the clock `now`."""
+    """Return the answer of the first step that finds one, within `budget` seconds of the clock `now`."""
     began = now()
     if not query.variables:
         return _without_variables(query)
@@ -78,6 +78,6 @@ def solve(
 
 
 def _without_variables(query: Query) -> SolverAnswer:
-    """A constant is as it is."""
+    """Answer a query about constants by evaluating it once."""
     hit = bool(query.hits({})[0])
     return SolverAnswer(SolverOutcome.WITNESS if hit else SolverOutcome.PROOF, "intervals")

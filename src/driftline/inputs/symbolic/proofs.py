@@ -1,4 +1,5 @@
-"""Step 0: can the goal be reached at all? By intervals, assuming each leaf of a maximum in turn to be the greatest."""
+"""Step 0: prove by intervals that a goal cannot be reached, assuming in turn each operand of a maximum to be the
+greatest."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ MOST_CASES = 128
 
 
 def proves_impossible(query: Query) -> bool:
-    """Whether no input in the ranges can reach the goal."""
+    """True if no input in the ranges can reach the goal."""
     low, high = query.bounds
     if not len(low):
         return False
@@ -25,7 +26,8 @@ def proves_impossible(query: Query) -> bool:
 
 
 def cases_of(query: Query) -> list[GreatestLeaf]:
-    """Which leaf of each maximum is the greatest: all choices, or none where there are too many."""
+    """Return all choices of the greatest operand for each maximum that is subtracted; one empty choice if there are too
+    many."""
     inner = {arg for node in query.order if node.op == "max" for arg in node.args if arg.op == "max"}
     tops = [node for node in query.order if node.op == "max" and node not in inner]
     subtracted = {node.args[1] for node in query.order if node.op == "sub"}
@@ -37,7 +39,7 @@ def cases_of(query: Query) -> list[GreatestLeaf]:
 
 
 def possible(query: Query, found: Intervals) -> Array:
-    """For each box, whether intervals leave room for the goal."""
+    """Return, for each box, whether the intervals allow the goal."""
     kind = query.goal.kind
     answer: Array = np.zeros((1,), bool)
     if kind is GoalKind.NAN:

@@ -1,6 +1,6 @@
-"""Step 2: branch and prune. Boxes of ordinals are halved; those in which the goal is impossible are dropped.
+"""Step 2: branch and prune. Boxes of ordinals are split in two, and boxes in which the goal is impossible are dropped.
 
-When no box is left, that is a proof.
+If no box is left, this proves that the goal cannot be reached.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from driftline.inputs.symbolic.intervals import enclose
 from driftline.inputs.symbolic.proofs import possible
 
 STEP = "branch-and-prune"
-TOGETHER = 256  # boxes that are looked at in one go
-MOST = 200_000  # boxes that wait
+TOGETHER = 256  # boxes evaluated at once
+MOST = 200_000  # boxes waiting at most
 
 
 def branch_and_prune(query: Query, rng: np.random.Generator, left: Clock) -> SolverAnswer:
-    """Depth first: what was halved last is looked at first."""
+    """Search depth first: the boxes that were split last are evaluated first."""
     if query.goal.kind is GoalKind.ERROR:
         return UNKNOWN  # intervals say nothing of errors
     first, last = query.bounds
@@ -48,7 +48,7 @@ def _middle(a: Array, b: Array) -> Array:
 
 
 def _halved(a: Array, b: Array) -> tuple[Array, Array]:
-    """Each box in two along its widest side; single points are done with."""
+    """Split each box in two along its widest side. Boxes of a single point are dropped."""
     width = np.ascontiguousarray(b - a).view(np.uint64)  # up to 2**64 in float64, and exact: 1 is not 0
     side = width.argmax(1)
     wide = width[np.arange(len(a)), side] > 0

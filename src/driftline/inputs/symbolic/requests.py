@@ -1,4 +1,4 @@
-"""What a worker is asked: inputs that drive a program to goals. The function is in `search.py`."""
+"""The request for a worker to find inputs that drive a program to goals. The function is in `search.py`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from driftline.core.task import Task
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """The goals as `--goal` writes them. `dtype`: run the program in that; `node`: look at this one alone. Answers are
-    read from the file `cache` and written back to it, by slice."""
+    """The goals as `--goal` spells them. `dtype` runs the program in that dtype; `node` restricts the search to one
+    node. Answers are read from and written to the file `cache`, by slice."""
 
     case: CaseFiles
     goals: str
@@ -27,7 +27,8 @@ class SearchRequest:
 
 @dataclass(frozen=True)
 class SearchRow:
-    """One goal at one node. `reach` is how far a witness goes: `program`, or the `slice` alone."""
+    """The result for one goal at one node. `reach` says whether a witness holds for the whole `program` or only for the
+    `slice`."""
 
     node: str
     operator: str
@@ -40,7 +41,7 @@ class SearchRow:
     inputs: Path | None = None  # of a witness that reaches the program
     nan: int = 0  # among the program's results on them
     inf: int = 0
-    label: str = ""  # what the user's file calls the node
+    label: str = ""  # the node's name in the user's file
 
     def to_json(self) -> dict[str, Any]:
         body = {key: value for key, value in vars(self).items() if key != "inputs"}

@@ -1,6 +1,6 @@
-"""Legal rewrites: what compilers make of an expression, and what may then come out otherwise.
+"""Legal rewrites: how compilers lower an expression, which may change its results.
 
-Each gives the same results by another lowering, or nothing where the expression has no place for it.
+Each returns equivalent roots in another lowering, or the roots unchanged if the rewrite does not apply.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NodeRewrite = Callable[[ExprNode, tuple[ExprNode, ...]], ExprNode | None]  # a n
 
 
 def rewritten(name: str, roots: Sequence[ExprNode]) -> tuple[ExprNode, ...] | None:
-    """The roots by that lowering; None where it changes nothing."""
+    """Return the roots in that lowering; None if the rewrite changes nothing."""
     if name == PLAIN:
         return tuple(roots)
     made = REWRITES[name](tuple(roots))
@@ -39,7 +39,7 @@ def _again(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode:
 
 
 def _fma(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode | None:
-    """a * b + c in one rounding."""
+    """Fuse a * b + c into one operation with one rounding."""
     if node.op == "add":
         for product, other in (args, args[::-1]):
             if product.op == "mul":
@@ -53,7 +53,7 @@ def _fma(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode | None:
 
 
 def _reassociate(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode | None:
-    """(a + b) + c as a + (b + c), and products likewise: from the other end."""
+    """Rewrite (a + b) + c as a + (b + c), and products likewise."""
     if node.op in ("add", "mul") and args[0].op == node.op:
         a, b = args[0].args
         return apply(node.op, a, apply(node.op, b, args[1]))
@@ -61,28 +61,28 @@ def _reassociate(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode | None:
 
 
 def _reciprocal(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode | None:
-    """x / y as x * (1 / y)."""
+    """Rewrite x / y as x * (1 / y)."""
     if node.op == "div" and not (args[0].op == "constant" and args[0].value == 1):
         return apply("mul", args[0], apply("div", constant(1.0, node.format), args[1]))
     return None
 
 
 def _rsqrt(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode | None:
-    """x / sqrt(y) as x * rsqrt(y)."""
+    """Rewrite x / sqrt(y) as x * rsqrt(y)."""
     if node.op == "div" and args[1].op == "sqrt":
         return apply("mul", args[0], apply("rsqrt", args[1].args[0]))
     return None
 
 
 def _exp_quotient(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode | None:
-    """exp(a) / exp(b) as exp(a - b)."""
+    """Rewrite exp(a) / exp(b) as exp(a - b)."""
     if node.op == "div" and args[0].op == args[1].op == "exp":
         return apply("exp", args[0].args[0] - args[1].args[0])
     return None
 
 
 def _one_pass(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode | None:
-    """The mean of (x - m)**2 as the mean of x**2, less m**2."""
+    """Rewrite the mean of (x - m)**2 as the mean of x**2 minus m**2."""
     if node.op != "div" or args[1].op != "constant":
         return None
     squares = _terms(args[0])
@@ -108,7 +108,8 @@ _HALVES = (FLOAT16, BFLOAT16)
 
 
 def _wide(roots: tuple[ExprNode, ...]) -> tuple[ExprNode, ...]:
-    """Half numbers computed in float32 from end to end, as a fused kernel does, and rounded once."""
+    """Compute float16 and bfloat16 expressions in float32 throughout, as a fused kernel does, and round once at the
+    end."""
 
     def lift(node: ExprNode, args: tuple[ExprNode, ...]) -> ExprNode | None:
         if node.op == "variable":
@@ -124,7 +125,7 @@ def _wide(roots: tuple[ExprNode, ...]) -> tuple[ExprNode, ...]:
 
 
 def _rounded_constant(roots: tuple[ExprNode, ...]) -> tuple[ExprNode, ...]:
-    """Constants of float32 expressions rounded to the half format of the inputs."""
+    """Round the constants of float32 expressions to the half-precision format of the inputs."""
     storage: Format | None = next((n.form for n in in_order(roots) if n.op == "variable" and n.form in _HALVES), None)
     if storage is None:
         return roots

@@ -1,4 +1,5 @@
-"""The search in a program, in a worker: slices at nodes that can go wrong, each goal solved, witnesses lifted."""
+"""The search of a program for inputs, in a worker: slice at nodes that can go wrong, solve each goal, lift the
+witnesses."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def search(request: SearchRequest, context: Context) -> SearchAnswer:
 
 
 class SliceSearch:
-    """One program, all goals."""
+    """Searches one program for inputs that reach the requested goals."""
 
     def __init__(
         self,
@@ -67,8 +68,8 @@ class SliceSearch:
         steps: Sequence[str] = tuple(STEPS),
         direct: bool = False,
     ) -> None:
-        """`steps` of the portfolio that are taken; `direct`: only slices that begin at the program's inputs. With steps
-        that look at no clock, and direct slices, the answer is the same each time."""
+        """`steps` are the steps of the portfolio to use; `direct` uses only slices that begin at the program's inputs.
+        With steps that ignore the clock and direct slices, the result is deterministic."""
         self._traced, self._request, self._say = traced, request, say
         self._steps, self._only_direct = steps, direct
         self._values = values_of(traced, list(traced.example.values()))
@@ -104,7 +105,8 @@ class SliceSearch:
         return SearchAnswer(tuple(rows))
 
     def _queries(self) -> Iterator[tuple[Any, Goal, list[_Asked]]]:
-        """Goal by goal; each node with the slices of some elements, of each the shortest first."""
+        """Yield, for each goal and each node, the slices of some elements with their queries, in the order to try
+        them."""
         goals = parse_goals(self._request.goals, list(REWRITES))
         nodes = self._nodes()
         slices: dict[Any, list[list[Slice]]] = {}
@@ -144,8 +146,8 @@ class SliceSearch:
         return found
 
     def _elements(self, node: Any) -> list[list[Slice]]:
-        """The slices of the first element, and of the last and the middle one where they are other expressions: weights
-        and constants differ from element to element."""
+        """Return the slices of the first element, and of the last and middle ones if their expressions differ: weights
+        and constants differ between elements."""
         last = self._values[node].numel() - 1
         found: dict[tuple[str, ...], list[Slice]] = {}
         for at in dict.fromkeys((0, last, last // 2)):
@@ -154,7 +156,7 @@ class SliceSearch:
         return list(found.values())
 
     def _slices(self, node: Any, at: int) -> list[Slice]:
-        """A short one, cut before long sums, and the long one, with tied rows where it has many variables."""
+        """Return a short slice, cut before long sums, and the long slice, with tied rows if it has many variables."""
         found: dict[str, Slice] = {}
         try:
             short = self._short.slice(node, at)
@@ -173,7 +175,8 @@ class SliceSearch:
         return all(place.node in self._lifter.inputs for place in piece.places.values())
 
     def _row(self, node: Any, goal: Goal, groups: list[_Asked], seconds: float) -> SearchRow:
-        """Element by element, until a witness reaches the program; what holds for all of them that were looked at."""
+        """Search element by element until a witness reaches the program. Returns the best result over these
+        elements."""
         left = clock(seconds)
         rows: list[SearchRow] = []
         for number, pieces in enumerate(groups):
@@ -184,7 +187,8 @@ class SliceSearch:
         return replace(said, seconds=sum(row.seconds for row in rows))
 
     def _element_row(self, node: Any, goal: Goal, pieces: _Asked, seconds: float) -> SearchRow:
-        """Inputs of moderate size first, then all; a witness that reaches the program ends it, and so does a proof."""
+        """Search inputs of moderate size first, then all. Stops at a witness that reaches the program, or at a
+        proof."""
         left = clock(seconds)
         label = self._traced.labels.get(node.name, "")
         row = SearchRow(node.name, _name(node), str(goal), str(SolverOutcome.UNKNOWN), label=label)
@@ -208,7 +212,7 @@ class SliceSearch:
         return replace(said, reach="slice" if first.outcome is SolverOutcome.WITNESS else "")
 
     def _named(self, answer: SolverAnswer) -> SolverAnswer:
-        """The numbers under the names that the user knows: `x[3]`, where the graph has `arg0_1[3]`."""
+        """Return the answer with the variable names that the user knows: `x[3]` instead of the graph's `arg0_1[3]`."""
         labels = self._traced.labels
 
         def named(variable: str) -> str:
@@ -229,7 +233,7 @@ class SliceSearch:
         return path
 
 
-_Asked = list[tuple[Slice, Query]]  # the slices of one element, with what is asked of them
+_Asked = list[tuple[Slice, Query]]  # the slices of one element, with their queries
 
 
 def _said(row: SearchRow, answer: SolverAnswer, seconds: float) -> SearchRow:
@@ -241,7 +245,7 @@ def _name(node: Any) -> str:
 
 
 def _query(piece: Slice, goal: Goal) -> Query | None:
-    """None where the goal makes no sense for the slice."""
+    """Return the query for a slice; None if the goal does not apply to the slice."""
     if not piece.places or (goal.kind is GoalKind.ERROR and piece.root.format.name == "float64"):
         return None
     if goal.kind is not GoalKind.DIVERGE:
@@ -253,14 +257,14 @@ def _query(piece: Slice, goal: Goal) -> Query | None:
 
 
 class _Cache:
-    """Answers by slice: layers that repeat are solved once, and so are programs that are looked at again."""
+    """Answers by slice, so that repeated layers, and programs that are searched again, are solved once."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._known: dict[str, tuple[str, str, list[float]]] = read_answers(path) if path else {}
 
     def get(self, piece: Slice, query: Query) -> SolverAnswer | None:
-        """A witness is run again before it is believed."""
+        """Return the stored answer. A stored witness is confirmed by running it again."""
         found = self._known.get(self._key(piece, query))
         if found is None:
             return None

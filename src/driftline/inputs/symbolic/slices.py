@@ -1,8 +1,8 @@
-"""Slices: one element of one node of a traced program, as a scalar expression of what it is computed from.
+"""Slices: one element of one node of a traced program, as a scalar expression of the values that it is computed from.
 
-Elements are followed backwards. Views are followed by running them on the numbers of the elements. Where there is no
-rule for an operator, or too many terms, the slice is cut: the element becomes a variable, like those of the inputs.
-Long rows are tied: their elements repeat the first few along the last axis, so that the variables stay few.
+Elements are followed backwards. Views are followed by running them on the element numbers. Where an operator has no
+rule, or too many terms, the slice is cut: the element becomes a variable, like the elements of inputs. Long rows are
+tied: their elements repeat the first few along the last axis, so that there are few variables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from driftline.inputs.symbolic.traced import TracedProgram
 
 WIDTH = 4  # different values in a tied row
 FEW = 8  # variables up to which nothing is tied
-TERMS = 64  # of a dot product with an input that is followed
+TERMS = 64  # longest dot product with an input that is still followed
 LARGEST_TENSOR = 1 << 22
 _SIZE = 1500  # scalar operations after which everything is cut
 
@@ -30,12 +30,12 @@ ElementRule = Callable[["Slicer", Any, int], ExprNode]
 
 
 class NoRule(Exception):
-    """This element is not followed further."""
+    """Raised by a rule that cannot follow an element further."""
 
 
 @dataclass(frozen=True)
 class SlicePlace:
-    """Elements of a node's result, by their flat numbers, that are one variable."""
+    """Elements of a node's result, by their flat indices, that share one variable."""
 
     node: str
     elements: tuple[int, ...]
@@ -43,7 +43,7 @@ class SlicePlace:
 
 @dataclass(frozen=True)
 class Slice:
-    """`root` is element `at` of `node`; `places` has what each variable stands for."""
+    """`root` is element `at` of `node`; `places` says which elements each variable stands for."""
 
     node: str
     at: int
@@ -53,7 +53,7 @@ class Slice:
 
     @property
     def signature(self) -> str:
-        """The same for slices that are the same expression of other variables."""
+        """A hash that is equal for slices with the same expression of different variables."""
         order = in_order([self.root])
         number = {node: at for at, node in enumerate(order)}
         rows = [(n.op, [number[a] for a in n.args], n.form and n.form.name, n.value) for n in order]
@@ -61,11 +61,12 @@ class Slice:
 
 
 def values_of(traced: TracedProgram, tensors: Sequence[torch.Tensor]) -> dict[Any, Any]:
-    """Every node's result on these inputs."""
+    """Return every node's result on these inputs."""
     found: dict[Any, Any] = {}
 
     class Recording(torch.fx.Interpreter):  # type: ignore[misc]
         def run_node(self, n: Any) -> Any:
+            """Return the node's format. Raises NoRule if it is not a float."""
             found[n] = super().run_node(n)
             return found[n]
 
@@ -75,7 +76,7 @@ def values_of(traced: TracedProgram, tensors: Sequence[torch.Tensor]) -> dict[An
 
 
 class Slicer:
-    """Makes slices of one program; elements that were followed before are known."""
+    """Makes slices of one program. Elements that were already followed are cached for the current slice."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Slicer:
         tied: bool = False,
         short: bool = False,
     ) -> None:
-        """`rules`: how to follow an element of an operator's result, by the name of the operator."""
+        """`rules` are the functions that follow an element of an operator's result, by operator name."""
         self._rules = rules
         self.traced, self.values, self.tied = traced, values, tied
         self.short = short  # cut at sums of many terms too
@@ -98,6 +99,7 @@ class Slicer:
         self.varying = _varying(traced)
 
     def slice(self, node: Any, at: int) -> Slice:
+        """Return the slice of element `at` of a node."""
         self._known, self._places, self._made = {}, {}, 0
         before = sys.getrecursionlimit()
         sys.setrecursionlimit(max(before, 20_000))
@@ -110,7 +112,7 @@ class Slicer:
         return Slice(node.name, at, root, places, self._critical(node, at))
 
     def element(self, node: Any, at: int, *, first: bool = False) -> ExprNode:
-        """The scalar that an element is."""
+        """Return the scalar expression of an element."""
         key = (node, at)
         if key not in self._known:
             self._made += 1
@@ -131,7 +133,7 @@ class Slicer:
         return self._leaf(node, at)
 
     def known(self, node: Any, at: int) -> ExprNode:
-        """What it is on the example: constants of the program, and integers."""
+        """Return the element's value on the example as a constant, for constants of the program and integers."""
         value = self.values[node].detach().reshape(-1)[at]
         if value.dtype == torch.bool:
             zero = constant(0.0, FORMATS["float32"])
@@ -162,7 +164,7 @@ class Slicer:
         return variable(called, FORMATS[name])
 
     def _critical(self, node: Any, at: int) -> tuple[tuple[str, int], ...]:
-        """The elements that a pointwise operator reads, its last operand first: the divisor, the argument."""
+        """Return the elements that a pointwise operator reads, last operand first (such as the divisor)."""
         found = []
         shape = tuple(self.values[node].shape)
         for arg in reversed(node.args):
@@ -173,7 +175,8 @@ class Slicer:
         return tuple(found)
 
     def sources(self, node: Any) -> list[tuple[Any, Any]]:
-        """For a view: pairs of an operand and, for each element of the result, its number in that operand or -1."""
+        """For a view, return pairs of an operand and the number of its first element, then (None, the view's result on
+        element numbers)."""
         if node not in self._sources:
             operands = [n for n in node.all_input_nodes if self.values[n].is_floating_point() or n in self.varying]
             if sum(self.values[n].numel() for n in operands) > LARGEST_TENSOR:
@@ -192,7 +195,7 @@ class Slicer:
         return self._sources[node]
 
     def source(self, node: Any, at: int, part: int | None = None) -> ExprNode:
-        """The element that a view shows."""
+        """Return the expression of the element that a view shows."""
         *operands, (_, result) = self.sources(node)
         number = int((result if part is None else result[part]).reshape(-1)[at])
         for operand, begin in reversed(operands):
@@ -202,7 +205,7 @@ class Slicer:
 
 
 def broadcast(shape: Sequence[int], into: Sequence[int], at: int) -> int:
-    """The element of an operand that an element of the result is computed from."""
+    """Return the index of the operand's element that is broadcast to element `at` of the result."""
     if not shape:
         return 0
     places = np.unravel_index(at, tuple(into)) if into else ()
@@ -216,7 +219,7 @@ def _fits(shape: Sequence[int], into: Sequence[int]) -> bool:
 
 
 def _varying(traced: TracedProgram) -> set[Any]:
-    """Nodes that depend on the inputs."""
+    """Return the nodes that depend on the inputs."""
     found: set[Any] = set()
     for node in traced.nodes:
         if node.op == "placeholder" or (node.op == "call_function" and found.intersection(node.all_input_nodes)):

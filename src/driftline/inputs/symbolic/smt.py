@@ -1,10 +1,9 @@
-"""A query as SMT-LIB text (QF_BVFP), for exact solvers.
+"""Encode a query as SMT-LIB text (QF_BVFP), for exact solvers.
 
-Functions such as exp are new constants with what is known of them: they keep the order of their arguments, and have
-known values at some points. Points are added where a model of the solver is wrong about them (`exact.py`).
+Functions such as exp become new constants with known properties: they are monotonic and have known values at some
+points. More points are added where a model of the solver is wrong about them (`exact.py`).
 
-bfloat16 is not a format of the solver: it is computed in float32 and rounded by its bits, which is the same for
-everything but fma.
+The solver has no bfloat16: it is computed in float32 and rounded by its bits, which is the same for everything but fma.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ _POINTS = [-1e4, -745, -110, -104, -95, -88, -60, -40, -20, -17, -10, -5, -2, -1
 
 
 class UnsupportedQuery(Exception):
-    """The query has an operation that solvers cannot be told about."""
+    """The query has an operation that cannot be encoded for the solver."""
 
 
 class Encoding:
-    """The text so far, and the names of the nodes in it."""
+    """Builds the SMT-LIB text of a query, and holds the names of its nodes in the text."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
@@ -50,11 +49,11 @@ class Encoding:
         return "(set-logic QF_BVFP)\n" + "\n".join(self.lines) + "\n"
 
     def bits(self, node: ExprNode) -> str:
-        """The name of a variable's bit pattern."""
+        """Return the name of a variable's bit pattern."""
         return f"{self.names[node]}b"
 
     def add_point(self, node: ExprNode, at: float) -> None:
-        """What a function gives at one point."""
+        """Assert the true value of a function at one point; for monotonic functions also the bound on either side."""
         form, x, y = _inside(node.format), self.names[node.args[0]], self.names[node]
         value = float(compute(node.op, node.format, [np.asarray(at, node.format.carrier)]))
         here = _literal(at, form)
@@ -111,7 +110,8 @@ class Encoding:
         self.lines.append(f"(assert (not (or (fp.isNaN {name}) (fp.isInfinite {name}))))")
 
     def _rounded(self, node: ExprNode, name: str, exact: str) -> None:
-        """bfloat16: to the nearest with an even last bit, by adding below the cut."""
+        """Define a result rounded to its format. bfloat16 is rounded to nearest, ties to even, by adding to the bits
+        below the cut."""
         form = _inside(node.format)
         if form is node.format:
             self._define(name, _sort(form), exact)
@@ -210,7 +210,7 @@ class Encoding:
         return f"(not (or (fp.isNaN {name}) (fp.isInfinite {name})))"
 
     def _apart(self, one: ExprNode, other: ExprNode) -> str:
-        """In float64, as it is judged; float64 results in themselves."""
+        """Return the term that two results differ beyond the tolerance, compared in float64."""
         a, b = self.names[one], self.names[other]
         wide = [name if one.format is FLOAT64 else f"({_to(FLOAT64)} RNE {name})" for name in (a, b)]
         size = f"(ite (fp.geq (fp.abs {wide[0]}) (fp.abs {wide[1]})) (fp.abs {wide[0]}) (fp.abs {wide[1]}))"
@@ -223,7 +223,7 @@ class Encoding:
 
 
 def _inside(form: Format) -> Format:
-    """The format that the solver computes in."""
+    """Return the format that the solver computes in."""
     return FLOAT32 if form.name == "bfloat16" else form
 
 

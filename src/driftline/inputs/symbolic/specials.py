@@ -1,4 +1,4 @@
-"""Step 1: numbers at which formats and functions change: alone, mixed, and in rows of one value and its neighbours."""
+"""Step 1: numbers at which formats and functions change, alone, mixed, and in rows of one value and its neighbours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _ANY = (0.0, 1.0, 2.0, 0.5, 3.0, 1 / 3, 1e-3, 1e-5, 1e-7, 10.0, 12.0, 17.5, 20.0
 
 
 def special_numbers(form: Format) -> Array:
-    """About fifty of each sign: ends, powers, and where exp, log, squares and integers leave the format."""
+    """Return about fifty numbers of each sign: ends, powers, and where exp, log, squares and integers leave the
+    format."""
     large, tiny, small = form.largest, float(form.value_of(np.asarray(1))), form.smallest_normal
     edges = [large, large / 2, math.sqrt(large), math.sqrt(large / 2), large ** (1 / 3), tiny, 2 * tiny, small]
     edges += [math.sqrt(small), math.sqrt(tiny), small / 2, 1 / large, form.epsilon, 1 + form.epsilon]
@@ -27,7 +28,8 @@ def special_numbers(form: Format) -> Array:
 
 
 def special_rows(query: Query, rng: np.random.Generator, rows: int = ROWS) -> Array:
-    """Ordinals: half the rows mix specials freely, half repeat one of them, at most two ULP off."""
+    """Return rows of ordinals: half of the rows mix special numbers freely, half repeat one of them up to two ULP
+    off."""
     low, high = query.bounds
     count, half = len(low), rows // 2
     own_constants = [node.value for node in query.order if node.op == "constant" and np.isfinite(node.value)][:64]

@@ -1,7 +1,7 @@
-"""A program as one flat graph of aten operators, for looking inside: torch programs, and ONNX models played on torch.
+"""Trace a program into one flat graph of aten operators: torch programs, and ONNX models executed on torch.
 
-Composite operators are decomposed, so that what their kernels compute in (float32 for half numbers) shows as casts.
-Only workers import this.
+Composite operators are decomposed, so that the precision of their kernels (float32 for float16 and bfloat16) shows as
+casts. Only workers import this module.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ LARGEST = 4000  # nodes; beyond that a graph takes too long to look at
 
 @dataclass(frozen=True)
 class TracedProgram:
-    """`module`: a torch.fx.GraphModule from the inputs in order to a flat list of results. `labels`: what the user
-    calls a node, by its name in the graph."""
+    """`module` is a torch.fx.GraphModule from the inputs in order to a flat list of results. `labels` maps graph node
+    names to the names that the user knows."""
 
     module: Any
     example: Mapping[str, torch.Tensor]
@@ -50,7 +50,7 @@ class TracedProgram:
 
 
 def trace(program: OpenedProgram, form: Format | None = None) -> TracedProgram:
-    """The graph for inputs of the example's sizes; with `form`, of the program in that dtype."""
+    """Return the graph for inputs of the example's sizes, with all floats converted to `form` if given."""
     example = {name: _as(tensor_from_array(array), form) for name, array in program.example.items()}
     labels: dict[str, str] = {}
     run = _played(program, form, labels) if program.form == "onnx" else _called(program, form)
@@ -78,7 +78,8 @@ def trace(program: OpenedProgram, form: Format | None = None) -> TracedProgram:
 
 
 def _name_as_the_user(module: Any, inputs: Sequence[str], labels: dict[str, str]) -> None:
-    """Inputs by their own names, and parts of an operator with several results by that operator's."""
+    """Add labels: inputs by their own names, and each result of an operator with several results by the operator's
+    name."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     labels.update({node.name: name for node, name in zip(placeholders, inputs, strict=True)})
     for node in module.graph.nodes:
@@ -101,7 +102,8 @@ def _table() -> dict[Any, Any]:
 
 
 def _mean(tensor: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """A sum and a quotient. Torch has its own decomposition, in operators (prims) that have no derivative."""
+    """Compute the mean as a sum and a quotient. Torch's own decomposition uses operators (prims) that have no
+    derivative."""
     wanted = dtype or tensor.dtype
     wide = tensor.to(torch.float32 if wanted in (torch.float16, torch.bfloat16) else wanted)
     total = torch.sum(wide, dim, keepdim)

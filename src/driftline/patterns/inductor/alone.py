@@ -1,4 +1,4 @@
-"""One rule by itself: its entry, and those that make what it reads, applied to a graph that has no data."""
+"""Apply one rule alone, preceded by the rules that make operators it needs, to a graph without data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from driftline.patterns.inductor.placing import placing
 
 @dataclass(frozen=True)
 class Alone:
-    """How far the rule came."""
+    """How far a rule came when applied alone."""
 
     reach: Reach
     error: str = ""
@@ -30,7 +30,7 @@ class Alone:
 
 
 def alone(registered: Registered, draft: Draft) -> Alone:
-    """Apply just this rule to the draft's graph."""
+    """Apply just this rule, after its producers, to the draft's graph."""
     started = time.perf_counter()
     module = _module(draft)
     mode = next((v.fake_mode for v in (n.meta.get("val") for n in module.graph.nodes) if hasattr(v, "fake_mode")), None)
@@ -41,7 +41,7 @@ def alone(registered: Registered, draft: Draft) -> Alone:
         try:
             for each in (*(find(rule) for rule in reversed(draft.producers)), registered):
                 _only(each).apply(module.graph)
-        except Exception as raised:  # a rule may fail on what we made; that is for the whole compiler to show
+        except Exception as raised:  # a rule may fail on this draft; the whole compiler decides
             error = f"{type(raised).__name__}: {raised}"
     seen = activity.get(registered.rule.id)
     spent = 1000 * (time.perf_counter() - started)
@@ -51,7 +51,7 @@ def alone(registered: Registered, draft: Draft) -> Alone:
 
 
 def _only(registered: Registered) -> pm.PatternMatcherPass:
-    """The rule's table with nothing but this rule in it."""
+    """Return the rule's pattern table with only this rule in it."""
     table = pm.PatternMatcherPass(pass_name="alone")
     for key, entries in registered.table.patterns.items():
         if any(entry is registered.entry for entry in entries):
@@ -61,7 +61,7 @@ def _only(registered: Registered) -> pm.PatternMatcherPass:
 
 
 def _module(draft: Draft) -> fx.GraphModule:
-    """The graph in a module that owns what it reads, still without data."""
+    """Return the graph in a module that owns the tensors and submodules it reads. The tensors still have no data."""
     copied, _ = draft.copy()
     root = torch.nn.Module()
     for node in copied.graph.nodes:

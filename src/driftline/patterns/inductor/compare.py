@@ -1,4 +1,5 @@
-"""Do the passes keep what a program gives? A quick look; whether a difference is a bug is for the real judge to say."""
+"""Compare results before and after the passes. A quick filter only: whether a difference is a bug is decided by the
+oracle."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class GraphDifference:
 def difference(
     expected: Sequence[torch.Tensor], actual: Sequence[torch.Tensor], coarsest: torch.dtype, *, values: bool = True
 ) -> GraphDifference | None:
-    """The first thing in which results differ. `coarsest` is the dtype with most rounding in the program."""
+    """Return the first difference between the results, or None. `coarsest` is the dtype with the most rounding in the
+    program."""
     if len(expected) != len(actual):
         return GraphDifference("shape", f"{len(actual)} results instead of {len(expected)}")
     for at, (want, got) in enumerate(zip(expected, actual, strict=True)):
@@ -57,7 +59,7 @@ def _values(want: torch.Tensor, got: torch.Tensor, coarsest: torch.dtype) -> str
 
 
 def coarsest_dtype(text: str, results: Sequence[torch.Tensor]) -> torch.dtype:
-    """The dtype with most rounding that a program names or gives."""
+    """Return the dtype with the most rounding that the program's text names or its results have."""
     named = [dtype for dtype in (torch.bfloat16, torch.float16) if str(dtype) in text or ".half()" in text]
     given = [result.dtype for result in results if result.dtype in _ROOM]
     return max([*named, *given, torch.float32], key=lambda dtype: torch.finfo(dtype).eps)

@@ -1,6 +1,6 @@
-"""A program that is being made for a rule: an FX graph whose leaves know how their tensors are written.
+"""A program under construction for a rule: an FX graph, and for each of its tensors how the program creates it.
 
-Drafts are changed as graphs and judged as text: what is compiled is the file that a user could have written.
+Drafts are changed as graphs and tested as text: what is compiled is a file that a user could have written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from driftline.programs.fx_text import program_text
 
 @dataclass(frozen=True)
 class DraftLeaf:
-    """A tensor that the program is given or owns. `fill` says which numbers are in it, `layout` how they lie."""
+    """A tensor that the program takes as input or owns. `fill` says which numbers it holds, `layout` its memory
+    layout."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -28,6 +29,7 @@ class DraftLeaf:
     parameter: bool = False
 
     def text(self) -> str:
+        """Return the Python expression that creates the tensor."""
         made = self._laid_out()
         return f"torch.nn.Parameter({made})" if self.parameter else made
 
@@ -72,7 +74,7 @@ def _sizes(shape: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class Draft:
-    """A graph with its leaves. `owned` may also hold the text of a submodule."""
+    """A graph with the tensors that it takes and owns. `owned` may also hold the text of a submodule."""
 
     graph: fx.Graph
     inputs: dict[str, DraftLeaf]
@@ -83,12 +85,13 @@ class Draft:
     producers: tuple[str, ...] = ()  # rules that must fire first: they make operators that users do not write
 
     def text(self) -> str:
+        """Return the program as Python source."""
         owned = {name: leaf if isinstance(leaf, str) else leaf.text() for name, leaf in self.owned.items()}
         inputs = {name: leaf.text() for name, leaf in self.inputs.items()}
         return program_text(self.graph, inputs, owned, user_level=self.user_level)
 
     def copy(self) -> tuple[Draft, dict[fx.Node, fx.Node]]:
-        """The same again, to be changed; and which node became which."""
+        """Return a copy that can be changed, and a mapping from the old nodes to the new ones."""
         graph = fx.Graph()
         places: dict[fx.Node, fx.Node] = {}
         result = graph.graph_copy(self.graph, places)
@@ -99,7 +102,7 @@ class Draft:
 
 
 def live(text: str, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
-    """The callable and the example inputs that the text makes."""
+    """Execute the text of a program and return its callable and example inputs."""
     space: dict[str, Any] = {"__name__": "draft"}
     exec(compile(text, "<draft>", "exec"), space)
     torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Bring a rule to fire: build programs that hold its pattern until one makes the whole compiler apply it."""
+"""Make a rule fire: build programs that contain its pattern until the whole compiler applies it to one."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _RUNS = 6  # of the whole compiler, on programs that fire a rule which stands by
 
 @dataclass
 class _RuleTrial:
-    """What was seen of one rule so far."""
+    """The best result for one rule so far."""
 
     registered: Registered
     best: Firing
     runs: int = 0
     reasons: list[str] = field(default_factory=list)
-    error: str = ""  # what the rule itself raised in the compiler
+    error: str = ""  # the error that the rule raised in the compiler
 
     def saw(self, firing: Firing) -> None:
         if (firing.reach.rank, len(firing.also)) > (self.best.reach.rank, len(self.best.also)):
             self.best = firing
 
     def run(self, firing: Firing) -> bool:
-        """Does the rule fire when the whole compiler runs?"""
+        """Run the whole compiler on the program. Returns True if the rule fires."""
         self.runs += 1
         passed = run_passes(firing.text, dict(firing.needs), training=firing.training, run=firing.training)
         also = tuple(sorted(passed.fired - {firing.rule}))
@@ -46,7 +46,7 @@ class _RuleTrial:
 
 
 def fire(rule_id: str, attempts: range, deadline: float | None = None) -> Firing:
-    """Try one attempt after another, until the rule fires or `deadline` (of `time.monotonic`) has passed."""
+    """Try one attempt after another until the rule fires or `deadline` (of `time.monotonic`) has passed."""
     registered = find(rule_id)
     trial = _RuleTrial(registered, Firing(rule_id, reason=registered.rule.unreachable))
     if registered.rule.unreachable:
@@ -61,7 +61,7 @@ def fire(rule_id: str, attempts: range, deadline: float | None = None) -> Firing
 
 
 def draft_of(registered: Registered, attempt: int) -> Draft:
-    """A program for any kind of rule: from the function it was traced from, or from its pattern."""
+    """Return a program for the rule: from the function that the rule was traced from, or else from its pattern."""
     if registered.search is None:
         return build(registered, attempt)
     from driftline.patterns.inductor import search
@@ -70,8 +70,8 @@ def draft_of(registered: Registered, attempt: int) -> Draft:
 
 
 def _firings(trial: _RuleTrial, attempts: range) -> Iterator[Firing]:
-    """Programs for the rule, with what it does to them by itself. A program whose operators are named one by one, as
-    no user would, comes after one that a user could have written."""
+    """Yield programs for the rule, with the effect of the rule alone. Programs a user could have written come before
+    those that name operators individually."""
     rule = trial.registered.rule.id
     for attempt in attempts:
         try:
@@ -88,7 +88,8 @@ def _firings(trial: _RuleTrial, attempts: range) -> Iterator[Firing]:
 
 
 def _worth_running(trial: _RuleTrial, firing: Firing) -> bool:
-    """The compiler takes a hundred times as long as the rule by itself, which tells most of what it will do."""
+    """True if running the whole compiler is worthwhile. It takes a hundred times as long as the rule alone, which
+    usually predicts the result."""
     if trial.registered.search is not None:
         return True
     if firing.reach is Reach.FIRED_ALONE:
@@ -108,7 +109,7 @@ def _further(first: Reach, second: Reach) -> Reach:
 
 
 def _reason(trial: _RuleTrial) -> str:
-    """Why the rule did not fire, as far as that can be found out."""
+    """Return why the rule did not fire, as far as is known."""
     best = trial.best
     if best.reach is Reach.NONE:
         return trial.reasons[0] if trial.reasons else "no program was made"

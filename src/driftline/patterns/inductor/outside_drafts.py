@@ -1,5 +1,5 @@
-"""Programs that bring about what rewrites graphs outside the pattern tables: fusions of siblings, operations that do
-nothing. Which operator each needs is told by its name or its target; the rest is the same for all."""
+"""Programs for rewrites outside the pattern tables: fusions of sibling operations, and operations that do nothing. The
+operator of each program follows from the rule's name or target."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _IDLE: dict[str, tuple[Callable[[Any], Any], DraftLeaf]] = {
 
 
 def outside_draft(rule: Rule) -> Draft | None:
-    """The program for one of them; None where there is none."""
+    """Return the program for a rule; None if there is none."""
     if rule.kind == FUSION and (name := rule.name.removeprefix("batch_")) in _SIBLING:
         leaves = _OPERANDS.get(name, (_FLOAT,))
         return _traced(_siblings(name, len(leaves)), _leaves(name, leaves), rule)

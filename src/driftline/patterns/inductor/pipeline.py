@@ -1,7 +1,7 @@
-"""The whole of TorchInductor but code generation: Dynamo, AOTAutograd and every graph pass, in a fraction of a second.
+"""TorchInductor without code generation: Dynamo, AOTAutograd and every graph pass, in a fraction of a second.
 
-What comes out is a graph that still runs (unless a rule put a lowering into it), so it also tells whether the passes
-kept the program's meaning.
+The result is a graph that still runs (unless a rule put a lowering into it), so it also shows whether the passes
+preserved the results.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ from driftline.patterns.inductor.placing import end_if_lost
 
 @dataclass
 class Passed:
-    """What the passes made of a program."""
+    """The result of running the passes on a program."""
 
     activity: dict[str, RuleActivity]
     outputs: list[torch.Tensor] | None = None  # of the graph after all passes; None where it does not run
-    error: str = ""  # what the compiler raised, if it did
+    error: str = ""  # the compiler's error, if any
     graphs: list[fx.GraphModule] = field(default_factory=list)
 
     @property
     def fired(self) -> set[str]:
-        """The rules of the tables that changed the graph."""
+        """The rules of the pattern tables that changed the graph."""
         return {rule for rule in self.rewrites if "/" not in rule}
 
     @property
     def rewrites(self) -> set[str]:
-        """The same with everything outside the tables: passes, no-op removals, decompositions."""
+        """All rewrites that changed the graph: rules, and also passes, no-op removals and decompositions outside the
+        tables."""
         return {rule for rule, activity in self.activity.items() if activity.changed}
 
 
@@ -58,7 +59,7 @@ def run_passes(
 ) -> Passed:
     """Compile the program as `torch.compile` would with these options, up to code generation, and run the result.
 
-    Without `run` it stops there: private operators may kill the process.
+    Without `run` the result is not run, since private operators may kill the process.
     """
     how = Compilation(needs, training, dynamic)
     return pass_through(*live(text), how, forbidden=forbidden, run=run)
@@ -66,7 +67,7 @@ def run_passes(
 
 @dataclass(frozen=True)
 class Compilation:
-    """How a program is compiled: the options that it needs, with gradients, with open sizes."""
+    """How a program is compiled: with which options, with gradients, with dynamic sizes."""
 
     needs: Mapping[str, str]
     training: bool = False
@@ -81,7 +82,7 @@ def pass_through(
     forbidden: frozenset[str] = frozenset(),
     run: bool = True,
 ) -> Passed:
-    """Do as `run_passes` for a model that is there already."""
+    """Like `run_passes`, for a model and inputs that are already loaded."""
     torch._dynamo.reset()
     graphs: list[fx.GraphModule] = []
     settings = {**inductor_config(how.needs), "force_disable_caches": True}
@@ -101,7 +102,7 @@ def pass_through(
 
 
 def results(function: Callable[..., Any], inputs: Sequence[Any], *, training: bool) -> list[torch.Tensor]:
-    """The tensors that a program gives; with `training` their gradients too."""
+    """Run a program and return its tensors; with `training` also the gradients of its inputs."""
     if not training:
         with torch.no_grad():
             return [leaf for leaf in _leaves(function(*_fresh(inputs))) if isinstance(leaf, torch.Tensor)]
@@ -114,7 +115,7 @@ def results(function: Callable[..., Any], inputs: Sequence[Any], *, training: bo
 
 
 def _fresh(inputs: Sequence[Any]) -> list[Any]:
-    """A program may write into its inputs: each run gets its own."""
+    """Return copies of the inputs, since a program may write into them."""
     return [x.clone() if isinstance(x, torch.Tensor) and x.is_contiguous() else x for x in inputs]
 
 
@@ -123,7 +124,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 class _NotRun(BaseException):
-    """Raised in place of running a graph; not an Exception, so that no handler on the way takes it for a failure."""
+    """Raised instead of running a graph. Not an Exception, so that no handler takes it for a failure."""
 
 
 def _not_run(*_: object) -> Any:
@@ -147,7 +148,7 @@ def _stop_before_code(graphs: list[fx.GraphModule], *, run: bool) -> Callable[..
 
 
 def _has_lowering(graph: fx.Graph) -> bool:
-    """Did a rule put its lowering into the graph? Only code generation understands that."""
+    """True if a rule put a lowering into the graph, which only code generation understands."""
     handlers = {
         getattr(each.entry, "handler", None) for each in registered() if isinstance(each.entry, LoweringPatternEntry)
     }

@@ -1,4 +1,4 @@
-"""On which device the programs for rules are made and run: the processor, unless an audit is about another one."""
+"""The device on which programs for rules are created and run: the CPU, unless an audit names another one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOST = 70  # how the process ends when its device answers no more
 
 @contextlib.contextmanager
 def on_device(name: str) -> Iterator[None]:
-    """Inside the block, programs for rules are made for this device."""
+    """Inside the block, create programs for rules on this device."""
     token = _DEVICE.set(name)
     try:
         yield
@@ -25,12 +25,13 @@ def on_device(name: str) -> Iterator[None]:
 
 
 def rules_device() -> torch.device:
+    """Return the device of the current audit."""
     return torch.device(_DEVICE.get())
 
 
 @contextlib.contextmanager
 def placing() -> Iterator[None]:
-    """Tensors that are made inside the block lie on that device, with data or without."""
+    """Inside the block, create all tensors on the device of the audit."""
     if _DEVICE.get() == _CPU:
         yield
         return
@@ -39,8 +40,8 @@ def placing() -> Iterator[None]:
 
 
 def end_if_lost() -> None:
-    """A program with an index out of range leaves a GPU that answers every later call of this process with the same
-    error. Whoever goes on in such a process finds nothing, and believes that there is nothing: so it ends."""
+    """End the process if its GPU no longer works. After an index out of range the GPU fails every later call of the
+    process, and continuing would find nothing and report that as a result."""
     if _DEVICE.get() == _CPU:
         return
     try:

@@ -1,8 +1,8 @@
-"""What workers are asked about Inductor's rules, and what they answer. Imports no compiler.
+"""Requests about Inductor's rules and their answers. Imports no compiler.
 
-Private operators may kill the process even without a compiler. So what a worker finds out about many rules is not its
-answer but a file, `ANSWERS`, with a line for each question before it is asked, and for each answer as soon as it is
-there: the parent sees which question was the last.
+Private operators may kill the process even without a compiler. Tasks about many rules therefore write their answers to
+a file, `ANSWERS`, with a line before each question and a line for each answer as soon as it is known, so that the
+parent sees which question was the last.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ListRulesRequest:
 
 @dataclass(frozen=True)
 class InductorRules:
-    """Every rule of the torch that an interpreter has."""
+    """Every rule in the torch of one interpreter."""
 
     version: str
     rules: tuple[Rule, ...]
@@ -47,7 +47,7 @@ class ListOutsideRequest:
 
 @dataclass(frozen=True)
 class OutsideRules:
-    """What rewrites graphs outside the tables, and what can be swept for it."""
+    """The rewrites outside the pattern tables, and the subjects to sweep for them."""
 
     rules: tuple[Rule, ...]
     subjects: tuple[str, ...]
@@ -67,7 +67,7 @@ class ShowRuleRequest:
 
 @dataclass(frozen=True)
 class RuleAtWork:
-    """One rule in the compiler's own words, with a program that fires it, and what it leaves free."""
+    """One rule as the compiler prints it, with a program that fires it, and what it leaves unconstrained."""
 
     text: RuleText
     reach: Reach
@@ -82,7 +82,7 @@ class RuleAtWork:
 
 @dataclass(frozen=True)
 class FireRequest:
-    """Bring rules to fire."""
+    """Asks to make the rules fire."""
 
     subjects: tuple[str, ...]
     folder: Path
@@ -93,7 +93,7 @@ class FireRequest:
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """See everything that does something to the programs of each subject."""
+    """Asks for every rewrite that is active on the programs of each subject."""
 
     subjects: tuple[str, ...]
     folder: Path
@@ -104,7 +104,7 @@ class SweepRequest:
 
 @dataclass(frozen=True)
 class SuspectRequest:
-    """Change what rules leave free, and see which programs they then get wrong."""
+    """Asks to change what rules leave unconstrained, and to report the programs that they then get wrong."""
 
     subjects: tuple[str, ...]
     folder: Path
@@ -116,7 +116,8 @@ class SuspectRequest:
 
 @dataclass(frozen=True)
 class FiringProgram:
-    """Where the program that fires a rule comes from: an attempt to build one, perhaps for another rule."""
+    """How to rebuild the program that fires a rule: the number of the attempt, and the rule it was built for if
+    another."""
 
     attempt: int
     made_for: str = ""
@@ -124,7 +125,7 @@ class FiringProgram:
 
 @dataclass(frozen=True)
 class Written:
-    """The answers are in the folder."""
+    """The answer of a task whose results are in the folder."""
 
 
 ManyRequest = FireRequest | SweepRequest | SuspectRequest
@@ -135,17 +136,21 @@ ManyRequest = FireRequest | SweepRequest | SuspectRequest
 
 @dataclass(frozen=True)
 class QuestionAsked:
+    """The line before a question about a subject."""
+
     subject: str
 
 
 @dataclass(frozen=True)
 class QuestionDone:
+    """The line after the last answer about a subject."""
+
     subject: str
 
 
 @dataclass(frozen=True)
 class QuestionMistaken:
-    """A fault of ours, which costs this subject alone."""
+    """An error in Driftline itself, which affects only this subject."""
 
     subject: str
     traceback: str
@@ -153,7 +158,7 @@ class QuestionMistaken:
 
 @dataclass(frozen=True)
 class Firing:
-    """How far a rule was brought, and with which program."""
+    """How far a rule came, and with which program."""
 
     rule: str
     reach: Reach = Reach.NONE
@@ -167,7 +172,7 @@ class Firing:
 
 @dataclass(frozen=True)
 class Swept:
-    """The rules and passes that were at work on the programs of a subject."""
+    """The rules and passes that were active on the programs of a subject."""
 
     subject: str
     rewrites: tuple[str, ...] = ()
@@ -186,12 +191,13 @@ class RuleSuspect:
     dynamic: bool
     kind: str  # wrong, error, shape, dtype; or unjudged, when only real code can tell
     detail: str = ""
-    reachable: bool = True  # written with nothing but what people write
+    reachable: bool = True  # uses only functions that people use
     guilty: tuple[str, ...] = field(default=())  # rules without which it is right; none when it is another part
 
     @property
     def name(self) -> str:
-        """Equal for suspects that are one finding: the rules to blame, the change, and what is wrong."""
+        """A name that is equal for suspects that are one finding: the rules to blame, the change, and the kind of
+        failure."""
         return f"{'+'.join(self.guilty) or self.rule} {self.mutation} {self.kind}"
 
 
@@ -205,7 +211,7 @@ def write_line(file: TextIO, line: Line) -> None:
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The lines of a file whose writer may have died in the middle of the last one."""
+    """Read the lines of a file. The last one may be damaged, if the writer died; it is then skipped."""
     found: list[Line] = []
     for text in lines_of(path):
         try:

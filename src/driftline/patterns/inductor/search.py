@@ -1,7 +1,7 @@
-"""A replacement rule's own search function, written down as the program of a user.
+"""Turn a replacement rule's own search function into a program as a user would write it.
 
-The function is called once with tensors that have no data, and every call of torch that it makes becomes a line. What
-the calls are given is kept, not what they become inside: `q @ k.transpose(-2, -1)`, not its matrix products.
+The function is called once with tensors that have no data, and every torch call that it makes becomes a line. Calls are
+recorded as written, not decomposed: `q @ k.transpose(-2, -1)`, not its matrix products.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _OPERATORS = {
 
 @dataclass(frozen=True)
 class _Setting:
-    """What the search function is called with. The pattern is the same for all; the conditions of a rule are not."""
+    """How the search function is called. The pattern is the same for all settings, but the conditions of a rule
+    differ."""
 
     zero_dims_are_numbers: bool = True  # conditions ask for a Python number where the example is a tensor
     weights: str = "inputs"  # or owned: folded when the graph is frozen; or int8: and stored in eight bits
@@ -44,7 +45,7 @@ class _Setting:
 
 
 def draft_of(registered: Registered, attempt: int = 0) -> Draft:
-    """The search function of a replacement rule as a draft; attempts differ in what its arguments are."""
+    """Return the search function of a replacement rule as a draft. Attempts differ in the arguments."""
     if registered.search is None:
         raise ValueError(f"{registered.rule.name} was not registered with a search function")
     settings = _settings(registered)
@@ -69,7 +70,7 @@ def draft_of(registered: Registered, attempt: int = 0) -> Draft:
 
 
 def _settings(registered: Registered) -> list[_Setting]:
-    """What to try, the likeliest first."""
+    """Return the settings to try, the most likely to fire first."""
     if "freezing" in dict(registered.rule.needs):
         concatenated = {"concat_linear": "true"}
         settings = [_Setting(weights=weights, needs=concatenated) for weights in ("owned", "int8")]
@@ -91,19 +92,21 @@ _INSIDE_ATTENTION = "logical_not"  # of `_safe_softmax`, which nothing else is m
 
 
 def _attention(query: Any, key: Any, value: Any, attn_mask: Any = None, inv_scale: float = 1.0) -> Any:
-    """What people write where a pattern shows the inside of it."""
+    """Compute attention as users write it, for patterns that match its decomposition."""
     query, key, value = (x.permute([0, 2, 1, 3]) for x in (query, key, value))
     return torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask, scale=inv_scale * inv_scale)
 
 
 def _narrow_values(examples: Sequence[Any]) -> list[Any]:
-    """Values of another width than the keys: the fused kernel refuses them, so that the inside comes to light."""
+    """Return the examples with values narrower than the keys: the fused kernel rejects these, so that attention is
+    decomposed."""
     query, key, value, *rest = examples
     return [query, key, value[..., : value.shape[-1] // 2], *rest]
 
 
 def _arguments(registered: Registered, examples: Sequence[Any], record: _CallRecorder) -> dict[str, Any]:
-    """The examples as leaves of the program; scalars as numbers in its text."""
+    """Return the arguments of the search function: examples as leaves of the program, scalars as numbers in its
+    text."""
     assert registered.search
     remaining = iter(examples)
     arguments: dict[str, Any] = {}
@@ -122,7 +125,7 @@ def _scalar(value: Any, examples: Sequence[Any], setting: _Setting) -> Any:
 
 
 class _CallRecorder(TorchFunctionMode):
-    """Notes the calls of torch that are made inside it, as a graph."""
+    """Records the torch calls that are made inside it as a graph."""
 
     def __init__(self, setting: _Setting, *, training: bool) -> None:
         super().__init__()
@@ -135,7 +138,7 @@ class _CallRecorder(TorchFunctionMode):
         self._alive: list[torch.Tensor] = []  # an identity is only good while its tensor lives
 
     def leaf(self, name: str, example: Any, *, first: bool) -> Any:
-        """An argument of the search function."""
+        """Return an argument of the search function, recorded as an input or owned tensor of the program."""
         setting = self.setting
         if not isinstance(example, torch.Tensor):
             return example
@@ -150,7 +153,7 @@ class _CallRecorder(TorchFunctionMode):
         if setting.weights != "inputs" and not first:
             return self._weight(name, shape, dtype)
         if self._training and not example.requires_grad:
-            return self._own(name, DraftLeaf(shape, dtype))  # no gradient goes into what a module merely holds
+            return self._own(name, DraftLeaf(shape, dtype))  # a tensor that a module merely holds gets no gradient
         node = self.graph.placeholder(name)  # which may be given another name
         self.inputs[node.name] = DraftLeaf(shape, dtype, layout=setting.layout if len(shape) > 2 else "plain")
         return self._note(node, torch.empty(shape, dtype=dtype))
@@ -188,7 +191,7 @@ class _CallRecorder(TorchFunctionMode):
 
 
 def _plain(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything is on one device here, and a user would not write that down."""
+    """Return the keyword arguments without the device: all tensors are on one, and a user would not write it."""
     return {name: value for name, value in kwargs.items() if name != "device"}
 
 

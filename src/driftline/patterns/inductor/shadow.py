@@ -1,4 +1,4 @@
-"""Which other rule takes a rule's place: forbid the others, and see when it fires."""
+"""Find the rule that takes another rule's place, by forbidding other rules one at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from driftline.patterns.inductor.pipeline import run_passes
 
 
 def shadowed_by(rule: str, text: str, needs: Mapping[str, str], training: bool) -> str:
-    """The rule without which this one fires on the program, with its name; nothing when there is no such one."""
+    """Return the id and name of the rule without which this one fires on the program; an empty string if there is
+    none."""
 
     def fires_without(forbidden: set[str]) -> bool:
         passed = run_passes(text, needs, training=training, forbidden=frozenset(forbidden), run=training)

@@ -1,7 +1,7 @@
-"""Programs on which a rule fires and the passes do not keep the meaning: suspects, for the real judge to check.
+"""Find suspects: programs on which a rule fires and whose results the passes seem to change. `check` decides later.
 
-A mutant is run without the compiler and after all passes. When the results differ, or only the compiler refuses it,
-the rule is forbidden and the program compiled again: the blame lies with what makes the difference go away.
+A mutant is run without the compiler and after all passes. If the results differ, or only the compiler fails, the
+program is compiled again with the rule forbidden: the rules whose absence removes the difference are blamed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _RUNS_OUT = 8  # rules that are forbidden one after another in search of the gui
 def suspects(
     rule_id: str, attempt: int, seed: int, deadline: float, made_for: str = "", *, only: str = ""
 ) -> Iterator[RuleSuspect]:
-    """Change what the rule leaves free, until time is up; one suspect for each change, or for `only` one change. The
-    program that fires it may have been `made_for` another rule."""
+    """Change what the rule leaves unconstrained until the deadline (of `time.monotonic`), and yield at most one suspect
+    for each kind of change. `only` restricts the search to one kind. `made_for` is the rule that the program was built
+    for, if another."""
     search = _Search(rule_id)
     source = mutants(_draft(made_for or rule_id, attempt), seed)
     mutant = next(source, None)
@@ -56,7 +57,7 @@ def _draft(rule_id: str, attempt: int) -> Draft:
 
 
 class _Search:
-    """What was tried for one rule, so that nothing is tried twice."""
+    """The search for suspects of one rule. Remembers what was tried, so that nothing is tried twice."""
 
     def __init__(self, rule_id: str) -> None:
         self._rule = rule_id
@@ -68,7 +69,7 @@ class _Search:
         self._open: Counter[str] = Counter()  # programs that only real code can judge, by idea
 
     def look_at(self, mutant: Mutant) -> tuple[bool, RuleSuspect | None]:
-        """Was it worth compiling, and is it suspect?"""
+        """Compile and judge a mutant. Returns whether it was of use, and the suspect if there is one."""
         text = _text(mutant.draft)
         key = f"{text} {mutant.dynamic} {mutant.draft.training}"
         if not text or key in self._texts or {mutant.label, mutant.spot} & self._settled:
@@ -93,7 +94,7 @@ class _Search:
             return True, None  # the change has nothing to do with it
         guilty = trial.guilty(self._rule, passed)
         if wrong.kind == "error" and not guilty and self._rule not in passed.activity:
-            return True, None  # refused before any rule was asked: not what is looked for here
+            return True, None  # rejected before any rule ran, so no rule is to blame
         self._settled.add(mutant.label)
         return True, trial.suspect(self._rule, wrong, guilty)
 
@@ -104,7 +105,8 @@ class _Search:
             self._settled.add(spot)
 
     def _leave_open(self, trial: _MutantTrial, mutant: Mutant) -> RuleSuspect | None:
-        """Real code takes seconds, so few are worth it: those with another structure, and of each idea not many."""
+        """Return a suspect that only real code can judge. This takes seconds, so only a few programs are allowed for
+        each kind of change, and none that differ only in their numbers."""
         self._settled.add(mutant.spot)
         idea = mutant.label.partition(" ")[0]
         if self._open[idea] == _OPEN_OF_ONE_IDEA or self._open.total() == UNJUDGED or mutant.only_numbers:
@@ -121,7 +123,7 @@ def _text(draft: Draft) -> str:
 
 
 class _MutantTrial:
-    """One mutant, with what it gives when nothing is compiled."""
+    """A mutant and its results without a compiler."""
 
     def __init__(self, text: str, mutant: Mutant) -> None:
         self.text = text
@@ -155,12 +157,14 @@ class _MutantTrial:
 
     @cached_property
     def _random(self) -> bool:
-        """What depends on the generator's state cannot be compared: compilers draw other numbers."""
+        """True if the results depend on the random generator. They cannot be compared, since compilers draw other
+        numbers."""
         again = self._eager(2)
         return again is None or difference(self._expected, again, torch.float64) is not None
 
     def guilty(self, rule_id: str, passed: Passed) -> tuple[str, ...]:
-        """The rules without which all is well: the one that is asked about, else one of the others; else none."""
+        """Return the rules without which the program is right: preferably the rule in question, else one of the others;
+        empty if there are none."""
         others = [rule for rule, activity in passed.activity.items() if activity.changed or activity.error]
         others.sort(key=lambda rule: (not passed.activity[rule].error, "/" in rule, rule.startswith("decomposition")))
         for rule in dict.fromkeys((rule_id, *others[:_RUNS_OUT])):
@@ -169,7 +173,8 @@ class _MutantTrial:
         return ()
 
     def _right_without(self, rule: str, before: Passed) -> tuple[str, ...]:
-        """The rule and those that step into its place when it is forbidden; nothing when it stays wrong."""
+        """Return the rule and the rules that replace it when it is forbidden, if forbidding them all makes the program
+        right; else empty."""
         forbidden = frozenset({rule})
         while True:
             passed = self.compile(forbidden)
@@ -196,14 +201,14 @@ class _MutantTrial:
 
 
 def _busy(passed: Passed) -> frozenset[str]:
-    """The rules of the tables that changed the graph, or failed to."""
+    """Return the rules of the tables that changed the graph or failed to."""
     return frozenset(
         r for r, activity in passed.activity.items() if (activity.changed or activity.error) and "/" not in r
     )
 
 
 def _plain(error: str) -> str:
-    """The message without the parts that differ from run to run."""
+    """Return the error message without the parts that differ from run to run."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     told = lines[1] if len(lines) > 1 and lines[0].endswith("raised:") else lines[0]
     return re.sub(r"0x[0-9a-f]+|\d+", "N", told)[:200]

@@ -1,5 +1,5 @@
-"""What rewrites graphs outside the pattern tables, brought about: programs written for fusions and no-ops, and the
-operator tests of PyTorch for passes, decompositions and lowerings. Lowering is run too, code generation is not."""
+"""Trigger rewrites outside the pattern tables: programs written for fusions and no-op removals, and the operator tests
+of PyTorch for passes, decompositions and lowerings. Lowering is run too, but not code generation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def outside_by_id() -> dict[str, Rule]:
 
 
 def draft_outside(rule_id: str) -> Draft:
-    """The program for a fusion or a no-op."""
+    """Return the program for a fusion or a no-op removal. Raises LookupError if there is none."""
     draft = outside_draft(outside_by_id()[rule_id])
     if draft is None:
         raise LookupError(f"there is no program for {rule_id}")
@@ -40,7 +40,8 @@ def draft_outside(rule_id: str) -> Draft:
 
 
 def subjects() -> list[str]:
-    """What can be swept: rules that a program was written for, and arms of the operator tests."""
+    """Return the subjects that can be swept: rules with a program of their own, and operators of PyTorch's operator
+    tests."""
     written = [rule.id for rule in outside_rules() if not rule.unreachable and outside_draft(rule)]
     try:
         return [*written, *GENERATORS.get(TESTS).arms("torch")]
@@ -49,7 +50,7 @@ def subjects() -> list[str]:
 
 
 def sweep(subject: str, seed: int) -> set[str]:
-    """Everything that did something to the programs of one subject."""
+    """Return every rule and pass that changed the programs of one subject."""
     seen: set[str] = set()
     for text, needs in _programs(subject, seed):
         passed = run_passes(text, needs, run=False)
@@ -69,7 +70,8 @@ def _programs(subject: str, seed: int) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _lowered(graphs: list[fx.GraphModule]) -> set[str]:
-    """The operators that Inductor lowers in these graphs. What it cannot lower is for a real compilation to tell."""
+    """Return the operators that Inductor lowers in these graphs. Errors are ignored: a real compilation reports
+    them."""
     seen: set[str] = set()
     for graph in graphs:
         examples = [node.meta.get("val") for node in graph.graph.nodes if node.op == "placeholder"]

@@ -1,4 +1,4 @@
-"""What workers do about Inductor's rules: list them, bring them to fire, look for programs they get wrong."""
+"""Worker tasks about Inductor's rules: list them, make them fire, look for programs that they get wrong."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _NO_CONDITION = ("_return_true", "return_true")
 
 
 def warm(_: object) -> None:
-    """Fill the tables of rules before anything is compiled: only then is it known what replacements were made from."""
+    """Fill the tables of rules before anything is compiled, since only then can the source of replacements be
+    recorded."""
     from driftline.backends.inductor_rules.recorder import recorder
     from driftline.backends.inductor_rules.registry import registered
 
@@ -73,7 +74,7 @@ def list_outside(request: ListOutsideRequest, context: Context) -> OutsideRules:
 
 @RULE_TEXT.serve
 def rule_text(request: RuleTextRequest, context: Context) -> RuleText:
-    """Its pattern as a tree, and the sources of what applies it, replaces it and asks for more."""
+    """Return the rule's pattern as a tree, and the source of its handler, replacement and condition."""
     from driftline.backends.inductor_rules.registry import find
     from driftline.backends.inductor_rules.text import pattern_tree
 
@@ -105,7 +106,7 @@ def show_rule(request: ShowRuleRequest, context: Context) -> RuleAtWork:
 
 
 def _free(found: Any, attempt: int) -> list[str]:
-    """What can be changed in the program that fires the rule, in words."""
+    """Return the kinds of changes that can be made to the program that fires the rule, in words."""
     from driftline.patterns.inductor.fire import draft_of
     from driftline.patterns.inductor.perturb import mutants
 

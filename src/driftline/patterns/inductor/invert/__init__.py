@@ -1,4 +1,4 @@
-"""From a rule's pattern to a program that holds it: the pattern matcher, run backwards."""
+"""Turn a rule's pattern into a program that contains it: the pattern matcher, run backwards."""
 
 from driftline.patterns.inductor.invert.builder import build
 from driftline.patterns.inductor.invert.wish import NotBuilt

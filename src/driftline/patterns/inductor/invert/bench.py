@@ -1,4 +1,4 @@
-"""Where a program is put together: nodes are added one by one, each with the value it would have, on no data."""
+"""The graph of a program under construction. Nodes are added one by one, each with its value computed without data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 
 class Bench:
-    """A graph under construction. Attempt 0 always takes the first choice; later ones choose by their number."""
+    """A graph under construction. Attempt 0 always takes the first choice; later attempts choose at random, seeded by
+    their number."""
 
     def __init__(self, name: str, attempt: int, dtype: torch.dtype) -> None:
         self.attempt = attempt
@@ -35,10 +36,11 @@ class Bench:
         self._last_leaf: fx.Node | None = None
 
     def choose(self, *options: T) -> T:
+        """Choose one of the options: the first in attempt 0, else a random one."""
         return options[0] if self.attempt == 0 else self.random.choice(options)
 
     def leaf(self, wish: Wish) -> fx.Node:
-        """An input of the program, or a tensor that its module owns."""
+        """Add an input of the program, or a tensor that its module owns if the wish asks for a constant."""
         shape, dtype = wish.shape or (), wish.dtype or self.dtype
         if math.prod(shape) > _LARGEST:
             raise NotBuilt("a tensor would be too large")
@@ -56,13 +58,13 @@ class Bench:
         return valued(node, value)
 
     def module(self, text: str, argument: fx.Node, value: torch.Tensor) -> fx.Node:
-        """A call of a submodule, which is written as `text`."""
+        """Add a call of a submodule, whose Python source is `text`."""
         name = f"m{len(self.owned)}"
         self.owned[name] = text
         return valued(self.graph.call_module(name, (argument,)), value)
 
     def _before_all(self, make: Callable[[], fx.Node]) -> fx.Node:
-        """Leaves stand in front of everything else, in the order in which they were asked for."""
+        """Insert a leaf before all other nodes, after the leaves that were added earlier."""
         first = next(iter(self.graph.nodes), None)
         if self._last_leaf is not None:
             with self.graph.inserting_after(self._last_leaf):
@@ -75,7 +77,7 @@ class Bench:
         return self._last_leaf
 
     def call(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> fx.Node:
-        """A node, if the operator accepts the arguments."""
+        """Add a call and compute its value. Raises NotBuilt if the operator rejects the arguments."""
         given = fx.node.map_arg((tuple(args), dict(kwargs)), lambda node: node.meta["val"])
         try:
             with self.fake, torch.no_grad():
@@ -90,7 +92,7 @@ class Bench:
 
 
 def valued(node: fx.Node, value: Any) -> fx.Node:
-    """The node with its value in the places where the passes look for it."""
+    """Store the value in the node where the passes look for it, and return the node."""
     node.meta["val"] = node.meta["example_value"] = value
     if isinstance(value, torch.Tensor):
         node.meta["tensor_meta"] = _extract_tensor_metadata(value)
@@ -98,4 +100,5 @@ def valued(node: fx.Node, value: Any) -> fx.Node:
 
 
 def value_of(thing: Any) -> Any:
+    """Return the value of a node; anything else is returned unchanged."""
     return thing.meta["val"] if isinstance(thing, fx.Node) else thing

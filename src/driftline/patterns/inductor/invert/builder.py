@@ -1,4 +1,4 @@
-"""A whole program for a rule: the pattern turned into nodes, with readers and outputs around it."""
+"""Build a whole program for a rule: the pattern turned into nodes, with readers and outputs around it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from driftline.patterns.inductor.invert.wish import Wish
 
 
 def build(registered: Registered, attempt: int) -> Draft:
-    """A program that holds the rule's pattern; the same for the same rule and attempt. Attempt 0 is the plainest."""
+    """Return a program that contains the rule's pattern, deterministic for a rule and attempt. Attempt 0 is the
+    simplest."""
     inverter = Inverter(registered, attempt)
     made = inverter.part(registered.entry.pattern, Wish())
     roots: list[fx.Node] = made if isinstance(made, list) else [made]
@@ -30,7 +31,7 @@ def build(registered: Registered, attempt: int) -> Draft:
 
 
 def _needs(inverter: Inverter) -> tuple[tuple[str, str], ...]:
-    """The rule's options; every other time without the pass that first brings programs into the usual form."""
+    """Return the options that the rule needs. In odd attempts the pass that normalises programs first is left out."""
     needs = dict(inverter.registered.rule.needs)
     _, _, rest = needs.get("fusions", "").partition("+")
     if rest and inverter.bench.attempt % 2:
@@ -39,7 +40,8 @@ def _needs(inverter: Inverter) -> tuple[tuple[str, str], ...]:
 
 
 def _outputs(inverter: Inverter, roots: list[fx.Node]) -> list[fx.Node]:
-    """What the program returns: the pattern's results, sometimes read by something first, and all loose ends."""
+    """Return the outputs of the program: the pattern's results, sometimes read by an operator first, and all unused
+    results."""
     bench = inverter.bench
     results = [item for root in roots for item in _items(inverter, root)]
     for _ in range(bench.choose(0, 0, 1, 2)):
@@ -53,7 +55,7 @@ def _outputs(inverter: Inverter, roots: list[fx.Node]) -> list[fx.Node]:
 
 
 def _items(inverter: Inverter, node: fx.Node) -> list[fx.Node]:
-    """The tensors of a node that gives several."""
+    """Return the tensors of a node that may have several results."""
     value = node.meta["val"]
     if not isinstance(value, (tuple, list)):
         return [node]

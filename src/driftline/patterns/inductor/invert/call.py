@@ -1,6 +1,6 @@
-"""One operator of the pattern while its arguments are being found, one after another.
+"""One operator of the pattern while its arguments are chosen, one after another.
 
-A family (`families/`) says how an operator's arguments fit together; what it leaves open is chosen by kind.
+A family (`families/`) knows how an operator's arguments fit together; all other arguments are chosen by their kind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPEN = object()  # an argument that the pattern does not mention
 
 
 class PatternCall:
-    """An operator with the parts of the pattern for its arguments (`given`) and the values found so far (`found`)."""
+    """An operator with the pattern parts of its arguments (`given`) and the values chosen so far (`found`)."""
 
     def __init__(self, inverter: Inverter, part: Any, target: Any, wish: Wish) -> None:
         self.inverter, self.part, self.target, self.wish = inverter, part, target, wish
@@ -46,33 +46,34 @@ class PatternCall:
 
     @property
     def free(self) -> bool:
-        """Does the pattern say nothing about the arguments?"""
+        """True if the pattern says nothing about the arguments."""
         return not isinstance(self.part, pm._TargetArgsExpr)
 
     def is_pattern(self, name: str) -> bool:
         return isinstance(self.given.get(name), pm._TargetExpr)
 
     def hole(self, name: str) -> str:
-        """What the rule calls the hole in this place; nothing when it is none or has no name."""
+        """Return the name of the hole in the pattern for this argument; an empty string if it is not a named hole."""
         return str(getattr(self.given.get(name), "name", ""))
 
     def freedom(self, name: str) -> int:
-        """How free the argument is: what rules make comes as it comes, other parts follow wishes, holes take all."""
+        """Return how freely the argument can be chosen: 0 if rules make it, 1 for other pattern parts, 2 or 3 for
+        holes."""
         if not self.is_pattern(name):
             return 3 if self.hole(name) == "other" else 2
         return 0 if any(is_private(inner.fns[0]) for inner in target_parts(self.given[name])) else 1
 
     @property
     def takes_numbers(self) -> bool:
-        """Does the operator take a number where its schema says tensor?"""
+        """True if the operator accepts a number where its schema says tensor."""
         return self.name in MIXED and isinstance(self.target, torch._ops.OpOverload)
 
     def tensor(self, name: str, wish: Wish) -> torch.Tensor:
-        """Find a tensor argument; the value may differ from the wish when the pattern itself makes it."""
+        """Find a tensor argument. Its value may differ from the wish if the pattern itself makes it."""
         return value_of(self._settle(name, lambda: self._leaf(name, wish), wish))
 
     def maybe(self, name: str, wish: Wish) -> torch.Tensor | None:
-        """A tensor that may also be left out."""
+        """Find a tensor argument that may also be omitted (None)."""
         part = self.given.get(name, _OPEN)
         if part is _OPEN or (_is_hole(part) and self.bench.choose(False, True)):
             self.value(name, None)
@@ -83,7 +84,8 @@ class PatternCall:
         return [value_of(node) for node in self._settle(name, lambda: [self.inverter.leaf(w) for w in wishes], wishes)]
 
     def value(self, name: str, *options: Any) -> Any:
-        """Find an argument that is no tensor. The pattern's own value, or what a hole holds already, comes first."""
+        """Find an argument that is not a tensor. The pattern's own value, or the value that a hole already has, takes
+        precedence over `options`."""
         return self._settle(name, lambda: self.bench.choose(*options), self.wish)
 
     def _settle(self, name: str, make: Callable[[], Any], wish: Any) -> Any:
@@ -99,7 +101,7 @@ class PatternCall:
         return self.inverter.leaf(self._named(name, wish))
 
     def _named(self, name: str, wish: Wish) -> Wish:
-        """Names of holes tell what the rule's author had in mind."""
+        """Return the wish with the dtype that the name of the hole suggests."""
         part = self.given.get(name)
         dtype = holes.DTYPES.get(part.name) if isinstance(part, pm.KeywordArg) else None
         return wish.typed(dtype) if dtype else wish
@@ -111,7 +113,7 @@ class PatternCall:
                     yield item.meta["val"]
 
     def node(self) -> fx.Node:
-        """The finished call, written as the pattern writes it."""
+        """Create the finished call, written as in the pattern."""
         for parameter in self.parameters:
             if parameter.name not in self.found and (self.mentions(parameter.name) or parameter.required):
                 self._settle(parameter.name, partial(self._by_kind, parameter), self.wish)
@@ -128,11 +130,11 @@ class PatternCall:
         return self.bench.call(self.part.op, self.target, args, kwargs)
 
     def _goes_first(self, parameter: Parameter) -> bool:
-        """By position, as people write what must be there; unless the pattern has it by name."""
+        """True if the argument is passed by position because it is required and the pattern does not mention it."""
         return parameter.required and not parameter.keyword and not self.mentions(parameter.name)
 
     def _idle(self, parameter: Parameter) -> bool:
-        """Not asked for by the pattern, and nothing special: better left out."""
+        """True if the argument is optional, and None was chosen, so that it can be omitted."""
         return not parameter.required and self.found[parameter.name] is None
 
     def _by_kind(self, parameter: Parameter) -> Any:
@@ -153,7 +155,7 @@ class PatternCall:
 
 
 def dequantised(bench: Bench, node: fx.Node) -> fx.Node:
-    """The numbers that bytes stand for."""
+    """Return a node that dequantises the bytes of `node`."""
     overload = torch.ops.quantized_decomposed.dequantize_per_tensor.default
     return bench.call("call_function", overload, (node, 0.05, 2, 0, 255, torch.uint8), {})
 

@@ -1,4 +1,4 @@
-"""What is put into the holes of patterns. Rules name their holes; the names say what is meant."""
+"""Values for the holes of patterns, by the name of the hole where the rule's author gave it a telling one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
 
 
 def main_dtype(pattern_text: str) -> torch.dtype:
-    """The dtype that a rule computes in, as its pattern tells it."""
+    """Return the dtype that a rule computes in, guessed from its pattern."""
     if "to_fp16" in pattern_text:
         return _HALF
     if "mkldnn._linear_pointwise" in pattern_text and not _packs_single_alike():
@@ -62,6 +62,6 @@ def main_dtype(pattern_text: str) -> torch.dtype:
 
 
 def _packs_single_alike() -> bool:
-    """Are linear layers of float32 packed as those of bfloat16 are? On Arm, where not every processor computes in
-    bfloat16, they are; on x86 they are packed by MKL, into another operator."""
+    """True if float32 linear layers are packed by the same operator as bfloat16 ones. That is so on Arm; on x86, MKL
+    packs float32 into another operator."""
     return bool(torch.ops.mkldnn._is_mkldnn_acl_supported())

@@ -1,4 +1,5 @@
-"""The walk over a pattern that turns its parts into nodes: what they wish for goes down, what was made comes up."""
+"""Walks over a pattern and turns its parts into nodes. Wishes for tensors are passed down, and nodes are returned
+up."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _ACTIVATIONS = {"mm": "self", "addmm": "mat1", "convolution": "input"}
 
 
 class Inverter:
-    """Builds one program for one rule."""
+    """Builds a program that contains the pattern of one rule."""
 
     def __init__(self, registered: Registered, attempt: int) -> None:
         rule = registered.rule
@@ -49,27 +50,27 @@ class Inverter:
         return self.bench.call("call_function", torch.ops.aten.neg.default, (node,), {}) if wish.computed else node
 
     def parameter(self, shape: tuple[int, ...], fill: str = "normal") -> fx.Node:
-        """A tensor that the module owns in any case."""
+        """Add a tensor that the module owns, whatever the options."""
         return self.bench.leaf(Wish(shape, constant=True, fill=fill))
 
     def shared(self, name: str, value: Any) -> Any:
-        """A choice that all operators of the program share; the first one made stays."""
+        """Return a choice that all operators of the program share. The first `value` given for a name is kept."""
         if self._choices.get(name) is None:
             self._choices[name] = value
         return self._choices[name]
 
     def dims(self, count: int) -> list[int]:
-        """Dimensions to work along; mostly the same one all over the program."""
+        """Return the dimensions to choose from, usually the one that the whole program shares."""
         main = self.shared("dim", self.bench.choose(1, 0, count - 1))
         return [main] if main < count and self.bench.choose(True, True, False) else list(range(count))
 
     @property
     def transposed(self) -> bool:
-        """Do the rule's convolutions go backwards?"""
+        """True if the rule's convolutions are transposed."""
         return "_convolution_transpose" in self.registered.rule.text
 
     def part(self, part: Any, wish: Wish) -> Any:
-        """A node for a part of the pattern; a list of nodes where it stands for several."""
+        """Return a node for a part of the pattern, or a list of nodes if it stands for several."""
         if isinstance(part, pm.MultiOutputPattern):
             return [self.part(output, wish) for output in part.outputs if output is not None]
         if isinstance(part, pm.RepeatedExpr):
@@ -83,7 +84,7 @@ class Inverter:
         return self._made[id(part)]
 
     def argument(self, part: Any, make: Callable[[], Any], wish: Any) -> Any:
-        """The value for an argument of the pattern; `make` fills it when it is a hole."""
+        """Return the value for an argument of the pattern. `make` creates the value of a hole."""
         if isinstance(part, pm.ListOf):
             wishes = wish if isinstance(wish, list) else [wish] * self.sizes.parts
             return self._several(part.pattern, wishes)
@@ -105,7 +106,7 @@ class Inverter:
         return part
 
     def _several(self, part: Any, wishes: list[Wish]) -> list[Any]:
-        """One node for each wish. Only parts that may have many users are the same in all of them."""
+        """Return one node for each wish. Only parts that may have many users are shared between them."""
         found = []
         before = self.position
         for self.position, wish in enumerate(wishes):
@@ -131,14 +132,15 @@ class Inverter:
         return call.node()
 
     def handed_down(self, name: str) -> dict[str, Any]:
-        """What a lifted operator was to read, for the operator that is written in its place."""
+        """Return the activation that a lifted operator was to read, as an argument for the operator written in its
+        place."""
         if self._activation is None or name not in _ACTIVATIONS:
             return {}
         given, self._activation = {_ACTIVATIONS[name]: self._activation}, None
         return given
 
     def _lifted(self, part: Any, makers: list[Registered], wish: Wish) -> fx.Node:
-        """An operator that only a rule puts there is written as what that rule replaces."""
+        """Build an operator that only rules insert by building the pattern that such a rule replaces."""
         maker = self.bench.choose(*makers)
         self.producers.append(maker.rule.id)
         outer, self._scope = self._scope, len(self.producers)
@@ -152,5 +154,5 @@ class Inverter:
 
 
 def _is_shared(part: Any) -> bool:
-    """One node for all places of a list: it may have many users, and does not itself pick an item."""
+    """True if the part is one node for all items of a list: it may have many users and does not itself pick an item."""
     return part.has_multiple_users() and all(operator.getitem not in inner.fns for inner in target_parts(part))

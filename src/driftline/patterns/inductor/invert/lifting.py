@@ -1,6 +1,6 @@
-"""Operators that no user writes because only rules put them into graphs, and the rules that do.
+"""Operators that users cannot write because only rules insert them, and the rules that do.
 
-A program for a rule that reads such an operator holds, in its place, the pattern of a rule that makes it.
+A program for a rule that reads such an operator contains, in its place, the pattern of a rule that makes it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ _PRIVATE = ("mkldnn", "onednn")
 
 
 def is_private(target: Any) -> bool:
-    """Is it put into graphs by rules only?"""
+    """True if the operator is inserted by rules only."""
     return isinstance(target, torch._ops.OpOverload) and target.namespace in _PRIVATE
 
 
 def producers(target: Any, reader: Registered) -> list[Registered]:
-    """Rules that put the operator into a graph, those that go with the reader's dtypes and are plain first."""
+    """Return the rules that insert the operator, sorted: those with the reader's dtype and with short patterns come
+    first."""
     if not is_private(target):
         return []
     makers = [each for each in _makers().get(str(target), ()) if each.rule.id != reader.rule.id]
@@ -57,7 +58,7 @@ def _makers() -> dict[str, list[Registered]]:
 
 
 def _agrees(target: str, pattern: str) -> bool:
-    """Scales that are tensors in the pattern are tensors in what replaces it."""
+    """True if the scales are tensors in both the pattern and the operator that replaces it, or in neither."""
     if "qlinear" not in target:
         return True
     return target.endswith(".tensor") == ("dequantize_per_tensor.tensor" in pattern)

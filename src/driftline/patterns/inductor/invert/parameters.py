@@ -1,4 +1,4 @@
-"""The parameters of a target: their names and what kinds of values they take, from its schema."""
+"""The parameters of a target: their names and the kinds of values they accept, from its schema."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Parameter:
+    """One parameter of a function or operator."""
+
     name: str
     kind: str  # tensor, tensors, int, ints, number, bool, dtype, string, ...
     required: bool = True
@@ -50,6 +52,7 @@ _WRITTEN = {
 
 @lru_cache(1024)
 def parameters_of(target: Any) -> tuple[Parameter, ...]:
+    """Return the parameters of a target. Raises NotBuilt if they are not known."""
     if isinstance(target, torch._ops.OpOverload):
         return tuple(_of_schema(argument) for argument in target._schema.arguments)
     name = name_of(target)
@@ -71,7 +74,7 @@ def _of_schema(argument: Any) -> Parameter:
 
 
 def name_of(target: Any) -> str:
-    """`mm` for aten.mm.default, `split` for torch.split and for the method."""
+    """Return the short name of a target: `mm` for aten.mm.default, `split` for torch.split and for the method."""
     if isinstance(target, str):
         return target
     if isinstance(target, torch._ops.OpOverload):

@@ -1,4 +1,4 @@
-"""The sizes that the tensors of one program are made of, chosen once so that they fit together."""
+"""The sizes of the tensors in one program, chosen once so that they fit together."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from driftline.patterns.inductor.invert.bench import Bench
 
 @dataclass(frozen=True)
 class DrawnSizes:
+    """Sizes that the operators of one program share."""
+
     rows: int
     inner: int
     columns: int

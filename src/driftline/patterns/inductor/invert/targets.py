@@ -1,4 +1,4 @@
-"""Which of the functions that a part of a pattern allows is used: an overload that fits the arguments."""
+"""Choose one of the functions that a part of a pattern allows: an overload that fits the arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIXED = frozenset({"add", "sub", "mul", "div"})
 
 
 def target_of(part: Any) -> Any:
-    """The first choice for a part of a pattern."""
+    """Return the function to use for a part of a pattern. Raises NotBuilt if no overload fits."""
     if not isinstance(part.fns[0], (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return part.fns[0]
     overloads = [fn for fn in part.fns if isinstance(fn, torch._ops.OpOverload) and _gives_tensors(fn)]
@@ -29,7 +29,7 @@ def target_of(part: Any) -> Any:
 
 
 def target_parts(part: Any) -> list[Any]:
-    """The operators in a part of a pattern, itself among them."""
+    """Return the operators in a part of a pattern, including the part itself."""
     return [inner for inner in parts_of(part) if isinstance(inner, pm._TargetExpr)]
 
 

@@ -1,4 +1,4 @@
-"""What an operator wants of a tensor that it reads."""
+"""The properties that an operator wants of a tensor that it reads."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 
 @dataclass(frozen=True)
 class Wish:
-    """A field that is not set is left to the code that grants the wish."""
+    """The wanted properties of a tensor. Fields that are None are chosen by the code that creates the tensor."""
 
     shape: tuple[int, ...] | None = None
     dtype: torch.dtype | None = None
-    constant: bool = False  # a weight: owned by the module where the compiler treats those apart
+    constant: bool = False  # a weight: owned by the module if the compiler handles weights specially
     fill: str = "normal"
     computed: bool = False  # neither an input nor owned, but the result of something
 
@@ -25,4 +25,4 @@ class Wish:
 
 
 class NotBuilt(Exception):
-    """No program with this pattern was found; the message says what stood in the way."""
+    """No program with this pattern was found; the message says why."""

@@ -1,4 +1,4 @@
-"""Changes to a program that fires a rule, of what the rule does not constrain. One idea to a file."""
+"""Perturb programs that fire a rule: change what the rule does not constrain. Each file has one kind of change."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _TURNS: dict[Mutator, int] = {
 
 
 def mutants(draft: Draft, seed: int) -> Generator[Mutant, bool, None]:
-    """The draft as it is, then all ideas in turn until none is left. Send False after a mutant that was of no use, such
-    as one that does not run: it costs its idea no turn."""
+    """Yield the draft unchanged, then mutants of all kinds in turn until none is left. Send False after a mutant that
+    was of no use, such as one that does not run: it then does not count for its kind."""
     yield from modes.as_it_is(draft, random.Random(seed))
     waiting = {_spread(mutator(draft, random.Random(seed))): turns for mutator, turns in _TURNS.items()}
     while waiting:
@@ -60,7 +60,7 @@ def mutants(draft: Draft, seed: int) -> Generator[Mutant, bool, None]:
 
 
 def _spread(found: Iterator[Mutant]) -> Iterator[Mutant]:
-    """The first change at every place, then the second ones, and so on."""
+    """Yield the first mutant of every spot, then the second ones, and so on."""
     by_spot: dict[str, list[Mutant]] = {}
     for mutant in found:
         by_spot.setdefault(mutant.spot, []).append(mutant)

@@ -1,6 +1,6 @@
-"""Other numbers, dimensions, lists, flags and dtypes among the arguments of a call.
+"""Mutants with other numbers, dimensions, lists, flags and dtypes among the arguments of a call.
 
-Patterns that were stored as text match any integer or list there, and a rule's handler may not look.
+Patterns that were stored as text match any integer or list there, and a rule's handler may not check the value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def mutants(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def others(name: str, old: Any, rank: int, chance: random.Random) -> Iterator[Any]:
-    """Values of the same type, those that mean most first."""
+    """Yield other values of the same type, those most likely to matter first."""
     if isinstance(old, bool):
         yield not old
     elif isinstance(old, int):

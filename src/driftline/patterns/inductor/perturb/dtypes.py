@@ -1,4 +1,4 @@
-"""Tensors of other types: one among the others, or all."""
+"""Mutants with other dtypes: of one tensor, or of all."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def one(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def all_alike(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants with another dtype of all floats, or of all integers."""
     present = leaves(draft)
     floats = {name for name, leaf in present.items() if leaf.dtype.is_floating_point}
     integers = {n for n, leaf in present.items() if leaf.dtype in (torch.int64, torch.int32) and ":" not in leaf.fill}

@@ -1,4 +1,4 @@
-"""Keyword arguments that a pattern does not mention: the matcher looks only at those it knows."""
+"""Mutants with keyword arguments that a pattern does not mention: the matcher checks only those it knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same program compiled in another way: for any sizes, for training, with its tensors held instead of given."""
+"""Mutants that are compiled differently: for dynamic sizes, for training, or with inputs owned by the module."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ def as_it_is(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def dynamic(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield the program compiled for symbolic sizes."""
     yield Mutant("symbolic sizes", draft, dynamic=True)
 
 
 def training(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield the program compiled for training, or for inference if the draft is for training."""
     if any(leaf.dtype.is_floating_point for leaf in draft.inputs.values()):
         yield Mutant("inference" if draft.training else "training", replace(draft, training=not draft.training))
 
 
 def held(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
-    """An input that the module owns instead; and what it owns as an input."""
+    """Yield mutants in which the module owns an input, or takes an owned tensor as an input."""
     for name, leaf in draft.inputs.items():
         if len(draft.inputs) > 1:
             yield Mutant("an input held by the module", _hold(draft, name, leaf), where=name)

@@ -1,4 +1,4 @@
-"""A program with one thing changed, and the tools for changing it."""
+"""A program with one change, and the functions to make such changes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from driftline.patterns.inductor.draft import Draft, DraftLeaf
 
 @dataclass(frozen=True)
 class Mutant:
-    """`label` says what was changed, in words that are the same from run to run; a rule that gets it wrong has one bug.
-    `where` tells apart those with one label: in which tensor, to which size or dtype."""
+    """A changed program. `label` describes the change in words that are stable from run to run: failures of a rule with
+    the same label are one bug. `where` distinguishes mutants with the same label: which tensor, size or dtype."""
 
     label: str
     draft: Draft
@@ -33,11 +33,12 @@ Mutator = Callable[[Draft, random.Random], Iterator[Mutant]]
 
 
 def calls(graph: fx.Graph) -> list[fx.Node]:
-    """The nodes that compute something."""
+    """Return the nodes that compute something."""
     return [node for node in graph.nodes if node.op in ("call_function", "call_method", "call_module")]
 
 
 def value_of(node: Any) -> Any:
+    """Return the value of a node; None if there is none."""
     return node.meta.get("val") if isinstance(node, fx.Node) else None
 
 
@@ -46,14 +47,15 @@ def is_tensor(node: Any) -> bool:
 
 
 def with_node(draft: Draft, node: fx.Node, change: Callable[[fx.Node], None]) -> Draft:
-    """A copy of the draft in which one node is changed."""
+    """Return a copy of the draft in which `change` was applied to one node."""
     copied, places = draft.copy()
     change(places[node])
     return copied
 
 
 def with_argument(draft: Draft, node: fx.Node, at: int | str, value: Any) -> Draft:
-    """A copy in which one argument, by position or by name, is another. Nodes in `value` are those of the draft."""
+    """Return a copy in which one argument, by position or name, is `value`. Nodes in `value` are nodes of the original
+    draft."""
     copied, places = draft.copy()
     changed = places[node]
     value = fx.node.map_arg(value, lambda inner: places.get(inner, inner))
@@ -65,7 +67,7 @@ def with_argument(draft: Draft, node: fx.Node, at: int | str, value: Any) -> Dra
 
 
 def with_leaves(draft: Draft, change: Callable[[str, DraftLeaf], DraftLeaf]) -> Draft:
-    """A copy in which tensors of the program's own or its inputs are others."""
+    """Return a copy in which `change` was applied to all input and owned tensors."""
     return replace(
         draft,
         inputs={name: change(name, leaf) for name, leaf in draft.inputs.items()},
@@ -74,12 +76,13 @@ def with_leaves(draft: Draft, change: Callable[[str, DraftLeaf], DraftLeaf]) -> 
 
 
 def leaves(draft: Draft) -> dict[str, DraftLeaf]:
-    """All tensors that are given or owned."""
+    """Return all input and owned tensors by name."""
     return {**draft.inputs, **{name: leaf for name, leaf in draft.owned.items() if isinstance(leaf, DraftLeaf)}}
 
 
 def add_input(draft: Draft, name: str, leaf: DraftLeaf) -> tuple[Draft, dict[fx.Node, fx.Node], fx.Node]:
-    """A copy with one more input, after those that are there."""
+    """Return a copy with one more input after the existing ones, the mapping of old to new nodes, and the input's
+    node."""
     copied, places = draft.copy()
     last = [node for node in copied.graph.nodes if node.op in ("placeholder", "get_attr")]
     given = [node for node in last if node.op == "placeholder"]

@@ -1,4 +1,4 @@
-"""Operands of another nature: a number for a tensor, a tensor for a number, the same tensor twice."""
+"""Mutants with other kinds of operands: a number for a tensor, a tensor for a number, the same tensor twice."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ _PAIRS = frozenset("add sub mul div pow remainder maximum minimum where eq ne lt
 
 
 def tensors_for_numbers(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants with a tensor, without dimensions or of one element, in place of a number."""
     for node in calls(draft.graph):
         for at, old in [*enumerate(node.args), *node.kwargs.items()]:
             if type(old) is not float and not (type(old) is int and name_of(node) in _PAIRS):
@@ -44,6 +45,7 @@ def tensors_for_numbers(draft: Draft, chance: random.Random) -> Iterator[Mutant]
 
 
 def numbers_for_tensors(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants with a number in place of a tensor operand."""
     for node in calls(draft.graph):
         if name_of(node) not in _PAIRS:
             continue
@@ -56,6 +58,7 @@ def numbers_for_tensors(draft: Draft, chance: random.Random) -> Iterator[Mutant]
 
 
 def numbers_of_another_type(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants with a float in place of an integer, or the reverse."""
     for node in calls(draft.graph):
         for at, old in [*enumerate(node.args), *node.kwargs.items()]:
             if type(old) is float or (type(old) is int and name_of(node) in _PAIRS):
@@ -65,7 +68,8 @@ def numbers_of_another_type(draft: Draft, chance: random.Random) -> Iterator[Mut
 
 
 def swapped(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
-    """The second operand first. What commutes for the compiler may not do so for everything around it."""
+    """Yield mutants with the first two operands swapped. An operator that commutes for the compiler may not commute
+    for the code around it."""
     for node in calls(draft.graph):
         pair = node.args[:2]
         if name_of(node) in _PAIRS and len(pair) == 2 and any(isinstance(one, fx.Node) for one in pair):
@@ -80,7 +84,7 @@ def _swap(node: fx.Node) -> None:
 
 
 def the_same_twice(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
-    """One tensor where two alike were."""
+    """Yield mutants with one tensor in place of two of the same shape and dtype."""
     for first, second in combinations(leaves(draft).items(), 2):
         if (first[1].shape, first[1].dtype) == (second[1].shape, second[1].dtype):
             copied, _ = draft.copy()
@@ -94,7 +98,7 @@ def _leaf_name(node: fx.Node) -> str:
 
 
 def _swept(draft: Draft) -> Draft:
-    """Without tensors and calls that nothing reads any more."""
+    """Return the draft without inputs, owned tensors and calls that nothing uses."""
     for node in reversed(list(draft.graph.nodes)):
         if node.op != "output" and not node.users:
             draft.graph.erase_node(node)

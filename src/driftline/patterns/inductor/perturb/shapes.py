@@ -1,4 +1,4 @@
-"""Tensors of other sizes: broadcast operands, a batch of one, nothing at all, odd sizes; and other layouts."""
+"""Mutants with other sizes: broadcast operands, a batch of one, empty tensors, odd sizes; and other memory layouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driftline.patterns.inductor.perturb.mutant import Mutant, calls, leaves, wi
 
 
 def broadcast(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
-    """One operand with a size of one, or with fewer dimensions."""
+    """Yield mutants with a size of one, fewer dimensions or more in one tensor."""
     for name, leaf in leaves(draft).items():
         shapes = [leaf.shape[1:]] if len(leaf.shape) > 1 else []
         shapes += [_with(leaf.shape, at, 1) for at, size in enumerate(leaf.shape) if size > 1]
@@ -29,7 +29,7 @@ def broadcast(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def resized(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
-    """One size everywhere another: in the tensors, and where the program says it in numbers."""
+    """Yield mutants with one size replaced everywhere: in the tensors, and in numbers in the program."""
     sizes = Counter(size for leaf in leaves(draft).values() for size in leaf.shape if size > 1)
     for new, kind in ((1, "a size of one everywhere"), (0, "a size of zero everywhere"), (7, "an odd size everywhere")):
         for size, _ in sizes.most_common():
@@ -38,7 +38,7 @@ def resized(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def first_sizes(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
-    """The first dimension of everything: a batch of one, an empty batch, a longer one."""
+    """Yield mutants with another first dimension of all inputs: a batch of one, an empty batch, a larger one."""
     first = {leaf.shape[0] for leaf in draft.inputs.values() if leaf.shape}
     if len(first) != 1:
         return
@@ -49,6 +49,7 @@ def first_sizes(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def laid_out(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants with another memory layout of one tensor."""
     for layout in ("transposed", "strided", "swapped", "expanded"):
         for name, leaf in leaves(draft).items():
             if leaf.layout != layout and len(leaf.shape) > (layout not in ("strided", "expanded")):

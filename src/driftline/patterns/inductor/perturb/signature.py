@@ -1,4 +1,4 @@
-"""What a call could be given: the parameters of everything that goes by the name of the called function."""
+"""The parameters that a call could be given: those of all functions with the name of the called one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_MEANING = frozenset("out generator device layout pin_memory memory_format n
 
 @dataclass(frozen=True)
 class SchemaParameter:
-    """One argument that a function takes in at least one of its variants."""
+    """One parameter that at least one variant of a function has."""
 
     name: str
     type: str  # as schemas say it, without `?`
@@ -25,7 +25,7 @@ class SchemaParameter:
 
 
 def name_of(node: fx.Node) -> str:
-    """The name that people know the call by."""
+    """Return the name by which users know the called function."""
     target = node.target
     if isinstance(target, torch._ops.OpOverload):
         name = target._schema.name.partition("::")[2]
@@ -37,7 +37,7 @@ def name_of(node: fx.Node) -> str:
 
 
 def place_of(node: fx.Node, at: int | str) -> str:
-    """The name of an argument, given its position."""
+    """Return the name of the argument at a position."""
     if isinstance(at, str):
         return at
     target = node.target
@@ -50,7 +50,7 @@ def place_of(node: fx.Node, at: int | str) -> str:
 
 
 def missing(node: fx.Node) -> list[SchemaParameter]:
-    """Parameters that some variant of the function has and this call does not set."""
+    """Return the parameters that some variant of the function has and this call does not set."""
     given = {place_of(node, at) for at in range(len(node.args))} | set(node.kwargs)
     found: dict[str, SchemaParameter] = {}
     for schema in _schemas(name_of(node)):
@@ -70,7 +70,8 @@ def missing(node: fx.Node) -> list[SchemaParameter]:
 
 
 def as_function(node: fx.Node) -> Any:
-    """An operator such as `+` takes no keywords; the function of the same meaning does."""
+    """Return the torch function for a call of an operator such as `+`, which takes no keywords; None for other
+    calls."""
     if node.op != "call_function" or getattr(node.target, "__module__", "") not in ("_operator", "operator"):
         return None
     return getattr(torch, name_of(node), None)
@@ -78,7 +79,7 @@ def as_function(node: fx.Node) -> Any:
 
 @lru_cache(1024)
 def _schemas(name: str) -> tuple[Any, ...]:
-    """Schemas of an operator for tensors, without its variants that write into a given result."""
+    """Return the schemas of an operator for tensors, without variants that write into a given result."""
     packet = getattr(torch.ops.aten, name, None)
     if packet is None:
         return ()

@@ -1,4 +1,5 @@
-"""Somebody else reads what a rule takes away: a value from the middle is also returned, or computed with."""
+"""Mutants in which another operator reads an intermediate value that a rule removes: it is also returned, or computed
+with."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from driftline.patterns.inductor.perturb.signature import name_of
 
 
 def returned(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants that also return an intermediate value."""
     for node in _inner(draft):
         copied, places = draft.copy()
         _also_return(copied.graph, places[node])
@@ -21,6 +23,7 @@ def returned(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def computed_with(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants that also compute something from an intermediate value and return it."""
     for node in _inner(draft):
         copied, places = draft.copy()
         with copied.graph.inserting_after(places[node]):
@@ -31,7 +34,7 @@ def computed_with(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
 
 
 def _inner(draft: Draft) -> list[fx.Node]:
-    """Values that are not returned already, the last ones first: nearest to what the rule gives."""
+    """Return the values that are not yet returned, last ones first, since these are nearest to the rule's result."""
     output = next(node for node in draft.graph.nodes if node.op == "output")
     return [node for node in reversed(calls(draft.graph)) if is_tensor(node) and output not in node.users]
 

@@ -1,4 +1,4 @@
-"""Other numbers in the tensors: masks that are not zero or one, zeros, negatives, infinities, NaN."""
+"""Mutants with other numbers in the tensors: masks that are not zero or one, zeros, negatives, infinities, NaN."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ _SPECIAL = {
 
 
 def ordinary(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants with other ordinary numbers in one tensor."""
     yield from _filled(draft, _ORDINARY)
 
 
 def special(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
+    """Yield mutants with some NaN, infinities or huge numbers in one tensor."""
     yield from _filled(draft, _SPECIAL)
 
 
@@ -42,7 +44,7 @@ def _filled(draft: Draft, fills: Mapping[str, str]) -> Iterator[Mutant]:
 
 
 def _holds(leaf: DraftLeaf, fill: str) -> bool:
-    """Can this tensor have such numbers in it, and do indices stay inside?"""
+    """True if the tensor's dtype can hold such numbers, and indices stay in range."""
     if leaf.fill.startswith("indices"):
         return fill == "zeros"
     if fill.startswith("some:"):

@@ -1,4 +1,4 @@
-"""How the arguments of operators fit together: one file for each family of operators."""
+"""How the arguments of operators fit together, with one file for each family of operators."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _FILES = (
 
 
 def fit(call: PatternCall) -> None:
-    """Find arguments that go together; whatever is not named here is elementwise."""
+    """Choose arguments that fit together. Operators of no family are treated as elementwise."""
     families().get(call.name, families()["elementwise"])(call)
 
 
 @cache
 def families() -> dict[str, Family]:
+    """Import all families and return their table."""
     for name in ("elementwise", *_FILES):
         importlib.import_module(f"{__name__}.{name}")
     return FAMILIES

@@ -1,4 +1,4 @@
-"""Changes of dtype."""
+"""Operators that convert between dtypes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def _another(call: PatternCall, target: torch.dtype | None) -> torch.dtype:
-    """A dtype to come from: casts that change nothing are taken out before the rules see them."""
+    """Choose a dtype to cast from, different from the target if possible: casts that change nothing are removed before
+    the rules run."""
     if target is None:
         return call.bench.choose(*_FLOATS)
     if target.itemsize < 4:
@@ -23,7 +24,8 @@ def _another(call: PatternCall, target: torch.dtype | None) -> torch.dtype:
 
 @family("convert_element_type")
 def convert_element_type(call: PatternCall) -> None:
-    """The wish is for the result; what is converted comes in the dtype that its own makers give it."""
+    """Choose the source tensor and the dtype. The wish describes the result; the source keeps the dtype that it is made
+    with."""
     name = call.parameters[0].name
     hole = getattr(call.given.get("dtype"), "name", "")
     known = holes.VALUES.get(hole)

@@ -1,4 +1,4 @@
-"""Tensors made from nothing."""
+"""Operators that create tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that work number by number: all tensors have one shape, or one that is stretched to it."""
+"""Elementwise operators: all tensors have one shape, or shapes that broadcast to it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def where(call: PatternCall) -> None:
 
 
 def _beside(call: PatternCall, name: str, like: torch.Tensor) -> Wish:
-    """A partner: a bias where the rule says so, else one of the same shape or one that is stretched to it."""
+    """Return the wish for a second operand: a bias if the hole's name says so, else a tensor of the same or a
+    broadcastable shape."""
     shape = tuple(like.shape)
     if name in holes.BIASES:
         return Wish(shape[-1:], like.dtype, constant=True)

@@ -1,4 +1,4 @@
-"""Reads and writes at places that a tensor names."""
+"""Operators that read and write at the indices in a tensor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def scatter(call: PatternCall) -> None:
 
 @family("index_put", "index_put_")
 def index_put(call: PatternCall) -> None:
-    """Many writes to few places: only those are worth the rewrite."""
+    """Choose many writes to few rows: the rule applies only to those."""
     rows, writes = call.bench.choose(256, 1024), call.bench.choose(8192, 16384)
     value = call.tensor("self", Wish((rows, 16)))
     places = Wish((writes,), torch.int64, fill=f"indices:{rows}")

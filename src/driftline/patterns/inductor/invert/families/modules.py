@@ -1,4 +1,4 @@
-"""Patterns that ask for a submodule."""
+"""Patterns that contain a call of a submodule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def module_call(inverter: Inverter, part: Any) -> fx.Node:
-    """A batch norm, behind the convolution that the rules for it look for."""
+    """Add a batch norm module after the convolution module that the rules look for."""
     if not any(isinstance(fn, type) and issubclass(fn, torch.nn.modules.batchnorm._BatchNorm) for fn in part.fns):
         raise NotBuilt(f"nothing is known about modules of {part.fns[0]}")
     dimensions = inverter.bench.choose(2, 1, 3)

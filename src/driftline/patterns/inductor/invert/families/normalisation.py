@@ -1,4 +1,4 @@
-"""Batch norm behind a convolution, einsum."""
+"""Batch norm after a convolution, and einsum."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from driftline.patterns.inductor.invert.wish import Wish
 
 @family("max_pool2d_with_indices", "_low_memory_max_pool_with_offsets")
 def max_pool(call: PatternCall) -> None:
-    """Large windows: Inductor makes another operator of pools with small ones."""
+    """Choose a window that keeps the operator: Inductor replaces pools with small windows by the low-memory one."""
     sizes = call.sizes
     window = 20 if call.name == "max_pool2d_with_indices" else 2
     side = 2 * window + 4

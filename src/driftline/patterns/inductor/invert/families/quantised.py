@@ -1,4 +1,4 @@
-"""Graphs as the quantisation of a model leaves them: bytes with a scale and a zero point."""
+"""Quantised models: bytes with a scale and a zero point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One layer of an LSTM, as Inductor's decomposition leaves it."""
+"""A layer of an LSTM, as Inductor's decomposition leaves it."""
 
 from __future__ import annotations
 

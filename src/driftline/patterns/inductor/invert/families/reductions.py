@@ -1,4 +1,4 @@
-"""Operators that make dimensions disappear, or run along one."""
+"""Operators that reduce dimensions, or run along one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawing one of several by their probabilities: a race between exponential variables."""
+"""Sampling by probabilities, implemented as a race between exponential variables."""
 
 from __future__ import annotations
 

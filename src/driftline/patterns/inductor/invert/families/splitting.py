@@ -1,4 +1,4 @@
-"""Tensors taken apart and put together again."""
+"""Splitting tensors and concatenating them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftline.patterns.inductor.invert.wish import Wish
 
 @family("split", "split_with_sizes")
 def split(call: PatternCall) -> None:
-    """Into parts of one size, sometimes of one row; sometimes into a single part."""
+    """Split into parts of one size (sometimes of one row), or into a single part."""
     first, second, *_ = call.parameters
     parts, width = call.sizes.parts, call.inverter.shared("width", call.bench.choose(2, 1))
     dim = call.value("dim", *call.inverter.dims(3))
@@ -44,7 +44,7 @@ def unbind(call: PatternCall) -> None:
 
 @family("getitem")
 def getitem(call: PatternCall) -> None:
-    """The item at the place in the list that is being made."""
+    """Take the item at the current position in the list that is being built."""
     items = call.tensor("a", call.wish)
     call.value("b", call.inverter.position % len(items))
 
@@ -52,7 +52,7 @@ def getitem(call: PatternCall) -> None:
 @family("cat", "concat", "stack")
 def cat(call: PatternCall) -> None:
     wish = Wish(call.wish.shape, call.wish.dtype)
-    count = call.sizes.parts - call.bench.choose(0, 0, 1)  # all of what was taken apart, or all but one
+    count = call.sizes.parts - call.bench.choose(0, 0, 1)  # all parts of the split, or all but one
     items = call.tensors(call.parameters[0].name, [wish] * count)
     if call.mentions("dim") or call.bench.choose(True, False):
         call.value("dim", *call.inverter.dims(items[0].dim()), *([-1] if call.free else []))

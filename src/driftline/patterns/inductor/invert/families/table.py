@@ -1,4 +1,4 @@
-"""The table that families enter themselves into, by the names of their operators."""
+"""The table in which families register themselves under the names of their operators."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ FAMILIES: dict[str, Family] = {}
 
 
 def family(*names: str) -> Callable[[Family], Family]:
+    """Decorator that registers a family for the named operators."""
+
     def enter(function: Family) -> Family:
         FAMILIES.update(dict.fromkeys(names, function))
         return function

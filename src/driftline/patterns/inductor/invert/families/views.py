@@ -1,4 +1,4 @@
-"""Other views of the same numbers."""
+"""Operators that return the same numbers in another shape or layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftline.patterns.inductor.invert.wish import Wish
 
 @family("view", "reshape", "_unsafe_view")
 def reshape(call: PatternCall) -> None:
-    """To the shape that is wished for; otherwise leading dimensions are joined or split."""
+    """Reshape to the wished shape. Without a wish, join or split leading dimensions."""
     name = call.parameters[0].name
     wished = call.wish.shape
     inner = _wish_before_reshape(call, wished)
@@ -32,7 +32,7 @@ def reshape(call: PatternCall) -> None:
 
 
 def _wish_before_reshape(call: PatternCall, wished: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Three dimensions where two are wished for: that is what linear layers do."""
+    """Return a shape to reshape from: usually three dimensions for two and the reverse, as linear layers have them."""
     if not wished:
         rows, columns = call.sizes.rows, call.sizes.columns
         return call.bench.choose((2 * rows, columns), (2, rows, columns))
@@ -90,7 +90,7 @@ def unsqueeze(call: PatternCall) -> None:
 
 @family("select")
 def select(call: PatternCall) -> None:
-    """Neighbouring rows of one tensor."""
+    """Select neighbouring rows of one shared tensor."""
     source = call.inverter.shared("selected", None) or call.inverter.leaf(Wish((call.sizes.parts,) * 2))
     call.found["self"] = call.inverter.shared("selected", source)
     call.value("dim", call.inverter.shared("dim", call.bench.choose(1, 0)))
