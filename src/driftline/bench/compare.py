@@ -1,9 +1,9 @@
-"""Two runs of the suite: what changed beyond noise.
+"""Compare two runs of the suite, and report changes beyond noise.
 
-Machines are never twice the same, so what is compared of a target is its speed-up against eager, which was measured in
-the same rounds. It changed when the bootstrap interval of the change lies beyond the noise of both runs. Compiling is
-timed once in a run, and memory is what the process had at most: those must change by a good deal to count. Graphs,
-violations and verdicts are exact.
+A machine is never in the same state twice, so the compared quantity is a target's speed-up against eager, measured in
+the same rounds. The speed-up changed if the bootstrap interval of the change lies beyond the noise of both runs.
+Compile time is measured once in a run, and memory is the peak of the process, so only large changes of these count.
+Graphs, violations and verdicts are exact.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RANK = {"pass": 0, "reduced-precision": 1, "inconclusive": 2, "rejected": 2, ""
 
 @dataclass(frozen=True)
 class BenchChange:
-    """One thing that changed in one row."""
+    """One change in one row."""
 
     model: str
     target: str
@@ -38,7 +38,7 @@ class BenchChange:
 
 @dataclass(frozen=True)
 class BenchComparison:
-    """What changed from one run to another."""
+    """The changes from one run to another."""
 
     before: str
     after: str
@@ -57,7 +57,7 @@ class BenchComparison:
 
 
 def compare_runs(before: BenchRun, after: BenchRun, names: tuple[str, str] = ("before", "after")) -> BenchComparison:
-    """What changed beyond noise. Refuses runs that measured different things."""
+    """Return the changes beyond noise. Raise for runs with different settings."""
     for setting in ("size", "dtype"):
         one, other = getattr(before, setting), getattr(after, setting)
         if one != other:
@@ -96,7 +96,7 @@ def _changes(old: BenchRow, new: BenchRow, before: BenchRun, after: BenchRun) ->
 
 
 def _speed(old: BenchRow, new: BenchRow, floor: float) -> Iterator[BenchChange]:
-    """By the ratio to eager of each round."""
+    """Yield the change of the speed-up against eager, if it is beyond the noise."""
     if Target.parse(old.target).backend == "eager" or not (old.speedup and new.speedup):
         return
     change = change_of(_ratios(old), _ratios(new))

@@ -1,4 +1,4 @@
-"""How the models of the suite are measured."""
+"""The options of a run of the suite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from driftline.core.case import CheckOptions
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """How a run is measured."""
+    """The size, dtype, effort and limits of a run."""
 
     size: str = FULL
     dtype: str = "float32"

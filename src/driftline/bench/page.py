@@ -1,4 +1,6 @@
-"""A run as one offline page: a bar for each speed-up, with its interval and the noise of the machine, and the table."""
+"""Write a run as one offline page: a bar for each speed-up, with its interval and the noise of the machine, and the
+table.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def _model(run: BenchRun, model: BenchModel) -> dict[str, Any]:
 
 
 def bars(rows: Sequence[BenchRow], floors: Sequence[float]) -> Markup:
-    """Speed-ups on a logarithmic scale around 1, which is eager; the shaded band is the noise."""
+    """Draw the speed-ups on a logarithmic scale around 1, the speed of eager. The shaded band is the noise."""
     shown = [(row, floor) for row, floor in zip(rows, floors, strict=True) if row.speedup]
     if not shown:
         return Markup("")

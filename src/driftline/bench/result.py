@@ -1,4 +1,4 @@
-"""What a run of the suite found: one row for each model on each target, as it is kept in `bench.json`."""
+"""The results of a run of the suite: one row for each model on each target, as stored in `bench.json`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE, PAGE = "bench.json", "bench.html"
 
 @dataclass(frozen=True)
 class Clocked:
-    """Seconds of one call in each round, by both clocks."""
+    """The seconds of one call in each round, by both clocks."""
 
     wall: tuple[float, ...]
     cpu: tuple[float, ...]
@@ -30,7 +30,7 @@ class Clocked:
 
 @dataclass(frozen=True)
 class BenchRow:
-    """One model on one target. What could not be measured is absent, and `problem` says why."""
+    """The result for one model on one target. Values that could not be measured are None, and `problem` says why."""
 
     model: str
     target: str
@@ -39,12 +39,12 @@ class BenchRow:
     stage: str = "RUN"
     problem: str = ""
     converter: str = ""
-    convert_seconds: float | None = None  # absent where nothing was converted, or an earlier result was kept
+    convert_seconds: float | None = None  # None if nothing was converted, or an earlier result was reused
     compile_seconds: float | None = None  # to the first result, less one ordinary call
     compile_cpu: float | None = None  # the same in CPU time, which a busy machine changes less
     wall: Estimate | None = None  # seconds of a call
     cpu: Estimate | None = None
-    clock: str = "cpu"  # what the speed-up is measured by; on a GPU it is `wall`
+    clock: str = "cpu"  # the clock of the speed-up; on a GPU it is `wall`
     speedup: Estimate | None = None  # against eager on the same device; of eager, against itself: the noise
     conclusion: str = ""  # faster, slower, or `within noise`
     compile_peak: int | None = None  # bytes beyond the empty process, or on the GPU
@@ -52,7 +52,7 @@ class BenchRow:
     graphs: int | None = None
     breaks: tuple[str, ...] = ()
     violations: int | None = None
-    verdict: str = ""  # of the oracle; empty where it was not asked
+    verdict: str = ""  # of the oracle; empty if it was not run
     reason: str = ""
     rounds: Clocked | None = None
     eager_rounds: Clocked | None = None  # of eager, in the same rounds
@@ -60,19 +60,19 @@ class BenchRow:
 
 @dataclass(frozen=True)
 class BenchModel:
-    """A model of a run."""
+    """A model of a run, with its input and problems."""
 
     name: str
     program: str  # its name in the corpus
     words: str
     weights: int = 0  # bytes
-    problem: str = ""  # why nothing of it could be measured
-    judged_on: str = ""  # the input of the verdicts, where it is smaller than the one that is timed
+    problem: str = ""  # why the model could not be measured
+    judged_on: str = ""  # the input of the verdicts, if it is smaller than the timed one
 
 
 @dataclass(frozen=True)
 class BenchRun:
-    """A whole run."""
+    """The results of a whole run."""
 
     made: str
     driftline: str
@@ -92,7 +92,9 @@ class BenchRun:
         return [row for row in self.rows if row.model == model]
 
     def noise_of(self, row: BenchRow) -> float:
-        """The factor up to which nothing is concluded about this row: from eager against itself, on its device."""
+        """Return the factor up to which nothing is concluded about this row: eager against itself on the same
+        device.
+        """
         device = Target.parse(row.target).device
         for other in self.rows_of(row.model):
             target = Target.parse(other.target)
@@ -112,7 +114,7 @@ class BenchRun:
 
 
 def read_run(path: Path) -> BenchRun:
-    """A run from its folder or file. Every mistake is one sentence."""
+    """Read a run from its folder or file. Raise `DriftlineError` if it is not one."""
     file = path / FILE if path.is_dir() else path
     if not file.is_file():
         what = f"the folder has no {FILE}" if path.is_dir() else "there is no such file or folder"

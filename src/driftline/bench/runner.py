@@ -1,7 +1,7 @@
-"""Running the suite: every model on every target, timed and then judged, row by row.
+"""Run the suite: time and then judge every model on every target, row by row.
 
-Eager is always among the targets: timed against itself, it says what this machine cannot tell apart today, and no
-target is called faster or slower within that. What goes wrong with one target does not end the run.
+Eager is always among the targets: timed against itself, it shows the noise of the machine, and no target is called
+faster or slower within that noise. A failure of one target does not end the run.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ def run_bench(
     keep: Callable[[BenchRun], None] = lambda run: None,
     known: Sequence[BenchRow] = (),
 ) -> BenchRun:
-    """Measure these models of the suite on these targets. `keep` is called with what there is, after each step;
-    `known` are rows of an earlier run with the same options that did not end: what they hold is not measured again."""
+    """Measure these models of the suite on these targets. `keep` is called with the results so far after each step.
+    `known`: rows of an unfinished run with the same options, which are not measured again.
+    """
     options = options or BenchOptions()
     every = _with_baselines(targets)
     listener(StepsPlanned(len(models) * len(every) * (2 if options.verdict else 1)))
@@ -69,7 +70,7 @@ def run_bench(
 
 
 def _with_baselines(targets: Sequence[Target]) -> list[Target]:
-    """All targets, each after the eager that it is timed against."""
+    """Return all targets, each after the eager target that it is timed against."""
     found: dict[Target, None] = {}
     for baseline in dict.fromkeys(map(baseline_of, targets)):
         found |= dict.fromkeys([baseline, *(target for target in targets if baseline_of(target) == baseline)])
@@ -77,7 +78,7 @@ def _with_baselines(targets: Sequence[Target]) -> list[Target]:
 
 
 class _Model:
-    """One model of the suite on all targets."""
+    """Measures one model of the suite on all targets."""
 
     def __init__(
         self, checker: Checker, name: str, targets: Sequence[Target], options: BenchOptions, listener: Listener,
@@ -93,6 +94,7 @@ class _Model:
         self._known = {row.target: row for row in known}
 
     def measure(self, keep: Callable[[BenchModel, Sequence[BenchRow]], None]) -> None:
+        """Time and judge the model on every target. `keep` is called after each step."""
         self._listener(Working(self.found.name, "building"))
         checks = self._options.of_checks()
         try:
@@ -143,7 +145,7 @@ class _Model:
         return replace(row, conclusion=_CONCLUSIONS[beyond(row.speedup, noise_floor(eager.speedup))])
 
     def _judged(self, target: Target, case: Case, reference: Reference) -> BenchRow:
-        """By the ordinary check, in processes of its own."""
+        """Judge the row's target by the ordinary check, in processes of its own."""
         row = self.rows[target]
         if row.outcome == UNAVAILABLE or row.verdict:
             return row
@@ -166,7 +168,7 @@ class _Model:
 
 
 def machine_words() -> str:
-    """The processor, as the kernel calls it."""
+    """Return the name of the processor and its number of cores."""
     cores = "?"
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -21,7 +21,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class SizedModel:
-    """A model of the corpus (`driftline models list`), and the settings that it is built with."""
+    """A model of the corpus (`driftline models list`) with the settings that it is built with."""
 
     corpus: str
     words: str
@@ -30,11 +30,13 @@ class SizedModel:
     judged_on: str = ""  # the input of these settings, in words; empty: the verdict is on the input that is timed
 
     def judged(self) -> SizedModel:
-        """The same weights on an input on which the oracle can afford its dozen runs in float64."""
+        """Return the model with the same weights and a smaller input, on which the oracle can afford a dozen runs in
+        float64.
+        """
         return replace(self, settings={**self.settings, **self.judged_settings})
 
     def bundle(self, dtype: str) -> SourceBundle:
-        """A file that builds it, for workers."""
+        """Return source code that builds the model, for workers."""
         from driftline.core.program import SourceBundle
 
         find(self.corpus).require_packages()
@@ -77,7 +79,7 @@ SUITE: Mapping[str, Mapping[str, SizedModel]] = {
 
 
 def chosen_models(text: str) -> list[str]:
-    """Names of the suite from a comma-separated list; an unknown one is answered with the nearest."""
+    """Parse a comma-separated list of models. Raise with a suggestion for unknown names."""
     names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not names:
         raise DriftlineError(f"--models: name at least one of {', '.join(SUITE)}.")
@@ -90,5 +92,5 @@ def chosen_models(text: str) -> list[str]:
 
 
 def described() -> Sequence[tuple[str, str]]:
-    """For people: each model with its two sizes."""
+    """Return each model's name with a description of its two sizes."""
     return [(name, f"{sizes[FULL].words}; small: {sizes[SMALL].words}") for name, sizes in SUITE.items()]

@@ -1,4 +1,4 @@
-"""A run, and a comparison of two, as people read them on a terminal."""
+"""Print a run, and a comparison of two runs, on a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STYLES = {FASTER: "green", SLOWER: "red", "pass": "green", "fail": "bold red"}
 
 
 def show_run(run: BenchRun) -> None:
-    """A table for each model."""
+    """Print a table for each model."""
     out = console()
     out.print(escape(f"{run.machine}; {run.dtype}, size {run.size}, up to {plural(run.repeat, 'round')}"))
     for model in run.models:
@@ -42,14 +42,14 @@ def show_run(run: BenchRun) -> None:
 
 
 def filled(rows: Sequence[BenchRow]) -> tuple[list[str], list[list[str]]]:
-    """The columns in which some row has something, and the rows with these alone."""
+    """Return the columns that are not empty in every row, and the rows with only these columns."""
     every = [cells(row) for row in rows]
     used = [at for at in range(len(COLUMNS)) if any(row[at] for row in every)]
     return [COLUMNS[at] for at in used], [[row[at] for at in used] for row in every]
 
 
 def cells(row: BenchRow) -> tuple[str, ...]:
-    """One row, in the order of `COLUMNS`."""
+    """Return the cells of one row, in the order of `COLUMNS`."""
     timed = row.speedup is not None and row.wall is not None and row.cpu is not None
     graphs = "" if row.graphs is None else str(row.graphs)
     graphs += f" ({plural(len(row.breaks), 'break')})" if row.breaks else ""
@@ -68,13 +68,14 @@ def cells(row: BenchRow) -> tuple[str, ...]:
 
 
 def latency(wall: Estimate) -> str:
-    """Milliseconds with their interval, which has two ends: it is rarely symmetric, and never below zero."""
+    """Format milliseconds with their interval, whose ends are given since it is rarely symmetric."""
     return f"{milliseconds(wall.value)} [{milliseconds(wall.low)}, {milliseconds(wall.high)}]"
 
 
 def _beside(row: BenchRow) -> str:
-    """Of eager in the same rounds, which the speed-up is against: two processes that do the same differ, so that the
-    latencies of two rows cannot be divided."""
+    """Return eager's latency in the same rounds, which the speed-up refers to. The latencies of two rows cannot be
+    divided by each other, since two processes of the same program differ.
+    """
     return milliseconds(median(row.eager_rounds.wall)) if row.eager_rounds else ""
 
 
@@ -84,12 +85,12 @@ def _styled(cell: str) -> str:
 
 
 def judged_words(model: BenchModel) -> list[str]:
-    """What the verdicts of a model are on, where that is not what was timed."""
+    """Name the input of the verdicts if it is not the one that was timed."""
     return [f"verdicts: on {model.judged_on}, with the same weights"] if model.judged_on else []
 
 
 def notes(rows: Sequence[BenchRow]) -> list[str]:
-    """What a table has no room for: what went wrong, graph breaks, and verdicts that are no pass."""
+    """Return lines on problems, graph breaks, and verdicts other than pass."""
     told = [f"{row.target}: {row.outcome.lower()}: {row.problem}" for row in rows if row.problem]
     told += [f"{row.target}: graph break: {reason}" for row in rows for reason in dict.fromkeys(row.breaks)]
     told += [f"{row.target}: {row.verdict}: {row.reason}" for row in rows if row.verdict not in ("", "pass")]
@@ -97,6 +98,7 @@ def notes(rows: Sequence[BenchRow]) -> list[str]:
 
 
 def show_comparison(found: BenchComparison) -> None:
+    """Print the changes between two runs."""
     out = console()
     for note in found.notes:
         out.print(escape(note), style="dim")

@@ -1,6 +1,6 @@
-"""One model on one target: compiled in a process of its own, and timed in turn with eager in another.
+"""Time one model on one target: compiled in a process of its own, in turn with eager in another.
 
-Whatever goes wrong with the target is written into its row.
+Failures of the target are recorded in its row.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from driftline.measure.estimate import median_of, ratio_of
 from driftline.measure.rounds import RoundLimits, Rounds, Timing, by_clock, interleave
 
 UNAVAILABLE = "UNAVAILABLE"
-Tell = Callable[[str], None]  # what is being done now
+Tell = Callable[[str], None]  # receives the current activity
 
 
 def timed_row(
     checker: Checker, model: str, case: Case, target: Target, *, options: BenchOptions, tell: Tell
 ) -> BenchRow:
-    """Time the program of a case on a target against eager; eager itself against eager, which shows the noise."""
+    """Time the program of a case on a target against eager. Eager itself is timed against eager, which shows the
+    noise.
+    """
     row = BenchRow(model, str(target), clock="cpu" if target.device == "cpu" else "wall")
     found = resolve(target).installed()
     if not found.available and not target.version:
@@ -70,7 +72,7 @@ def _not_converted(row: BenchRow, execution: Execution) -> BenchRow:
 
 
 def _described(row: BenchRow, tested: Contestant) -> BenchRow:
-    """What is known once it is compiled, or was not."""
+    """Return the row with the facts about the compilation."""
     kept = tested.kept
     return replace(
         row,

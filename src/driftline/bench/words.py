@@ -1,4 +1,4 @@
-"""Rows of a run in words."""
+"""Describe the rows of a run in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from driftline.measure.words import milliseconds, times
 
 
 def row_words(row: BenchRow) -> str:
-    """A row in a line, as soon as it is there."""
+    """Describe a row in one line."""
     verdict = f", {row.verdict}" if row.verdict else ""
     if row.problem:
         return f"{row.outcome}: {row.problem}{verdict}"

@@ -1,8 +1,8 @@
 """Causes: tested hypotheses about why a compiler fails, each a small file with a program that shows it.
 
-A cause annotates bugs, and groups them in lists and reports. It decides neither which bug a failure is, nor whether
-it counts, nor whether it is diagnosed. `cause.py` says what one is, `read.py` reads the files, `library.py` keeps those
-of Driftline and of the user together, and `match.py` says whether a cause explains what was seen (`sighting.py`).
+A cause annotates bugs and groups them in lists and reports. It does not decide which bug a failure is, whether it
+counts, or whether it is diagnosed. `cause.py` defines causes, `read.py` reads their files, `library.py` combines those
+of Driftline and of the user, and `match.py` decides whether a cause explains a failure (`sighting.py`).
 """
 
 from driftline.causes.cause import Cause, Experiment, Neighbour, Question, Witness

@@ -1,4 +1,4 @@
-"""What a cause is. The fields are those of its file; docs/how-to/causes.md explains each."""
+"""The data classes of causes. The fields are those of a cause's file; docs/how-to/causes.md explains each."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ PLAIN_REGIONS = (Region.ALL, Region.SCATTERED)
 
 @dataclass(frozen=True, order=True)
 class Question:
-    """Something to try on the failing case: does it pass with an option, in a dtype, without a class of inputs, or with
-    a setting of its operators (see `settings`) unset?"""
+    """A test of the failing case: does it pass with an option, in a dtype, without a class of inputs, or with a setting
+    of its operators (see `settings`) unset?
+    """
 
     what: str  # with, in, without, unset
     value: str
@@ -32,7 +33,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What must have been tried on the case at hand, and passed. Empty fields are not asked."""
+    """Conditions under which the failing case must have been seen to pass. Empty fields are not tested."""
 
     passes_with: str = ""  # an option of the target, as in optimization=off
     passes_in: str = ""  # a dtype
@@ -58,16 +59,16 @@ class Witness:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A program that fails close by and must not be taken for the cause."""
+    """A program that fails in a similar way and must not be explained by the cause."""
 
     target: str
     program: str
-    plant: str = ""  # a fault planted into what the compiler returns, unless the program fails by itself
+    plant: str = ""  # a fault planted into the compiler's results, unless the program fails by itself
 
 
 @dataclass(frozen=True)
 class Cause:
-    """A hypothesis about one defect of one compiler. Empty conditions hold for anything."""
+    """A hypothesis about one defect of one compiler. Empty conditions match any failure."""
 
     id: str  # compiler/name, from where the file lies
     title: str
@@ -85,7 +86,7 @@ class Cause:
     faults: tuple[Fault, ...] = ()
     narrower: str = ""
     rounded_to: str = ""  # a float type that the wrong integers went through
-    off_by: tuple[Number, ...] = ()  # the least and the largest distance of what came from what is expected
+    off_by: tuple[Number, ...] = ()  # the least and the largest distance between the actual and the expected value
     empty: bool = False  # an input has no elements
     later_call: bool = False  # the first call of the compiled program is right
     settings: tuple[str, ...] = ()  # attributes and optional inputs that the failing program has, all of them
@@ -109,13 +110,13 @@ class Cause:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """All that must be tried on a case before this cause can explain it."""
+        """All tests of a case that are needed before this cause can explain it."""
         needs = (Question("without", str(one)) for one in self.needs)
         return tuple(dict.fromkeys((*needs, *self.experiment.questions)))
 
     @property
     def telling(self) -> bool:
-        """Is there a condition on evidence that not every wrong number in the same operator fulfils?"""
+        """True if some condition on the evidence is not met by every wrong number of the same operator."""
         return bool(
             self.narrower
             or self.rounded_to
@@ -137,12 +138,14 @@ class Cause:
 
     @property
     def _fails_in_wider_types_only(self) -> bool:
-        """An operator that is wrong in float64 is wrong in float32 too. (An error so small that float32 hides it is
-        reduced precision, which is a kind of its own. The other way round, hardly anything fails in a wider type.)"""
+        """True if the cause requires a failure in wider types that passes in float32. That is special, since an
+        operator that is wrong in float64 is normally wrong in float32 too. (Errors so small that float32 hides them are
+        of kind reduced-precision.)
+        """
         return self.experiment.passes_in == "float32" and bool(self.dtypes) and set(self.dtypes) <= WIDER
 
     def conditions(self) -> Iterator[tuple[str, str]]:
-        """What it asks of a failure, as (name, words); without what it leaves open."""
+        """Yield the conditions that a failure must meet, as (name, words) pairs. Unset conditions are left out."""
         for name, value in (
             ("kinds", self.kinds), ("stages", self.stages), ("operators", self.spelled), ("dtypes", self.dtypes),
             ("machines", self.machines), ("options", tuple(f"{key}={value}" for key, value in self.options)),
@@ -157,7 +160,7 @@ class Cause:
                 yield name, value if isinstance(value, str) else ", ".join(str(one) for one in value)
 
     def note(self) -> dict[str, Any]:
-        """What a bug that it explains says of it."""
+        """Return the fields of the cause that are stored with each bug it explains."""
         return {
             "id": self.id,
             "title": self.title,

@@ -1,4 +1,4 @@
-"""What came of running the two programs of a cause."""
+"""The result of running the two programs of a cause."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class ExaminedCause:
-    """What became of a cause. `reason` says why it does not hold."""
+    """The result of checking a cause. `reason` says why it does not hold."""
 
     cause: Cause
     state: State
     reason: str = ""
     version: str = ""
-    witness: str = ""  # what was seen of it
+    witness: str = ""  # what was observed
     neighbour: str = ""
 
     def to_json(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""All causes that a run knows: those that come with Driftline, and folders of the user's own.
+"""The causes of a run: those that come with Driftline, and those in folders of the user.
 
     FOLDER/<compiler>/<name>.toml      is the cause <compiler>/<name>
 
-A cause of the user's takes the place of a built-in one with the same id.
+A cause of the user replaces a built-in one with the same id.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BUILTIN = Path(__file__).with_name("library")
 
 @dataclass(frozen=True)
 class Library:
-    """Causes in the order of their ids."""
+    """A set of causes, ordered by id."""
 
     causes: tuple[Cause, ...] = ()
 
@@ -35,7 +35,7 @@ class Library:
         return len(self.causes)
 
     def get(self, name: str) -> Cause:
-        """By id; the name alone is enough where only one compiler has it."""
+        """Return a cause by its id; the name alone is enough if only one compiler has it."""
         found = [one for one in self.causes if one.id == name]
         found = found or [one for one in self.causes if one.id.partition("/")[2] == name]
         if len(found) == 1:
@@ -47,11 +47,11 @@ class Library:
         raise DriftlineError(f"There is no cause {name!r}.{hint} (driftline causes list shows all.)")
 
     def explaining(self, seen: Sighting) -> tuple[Cause, ...]:
-        """Those that explain a failure."""
+        """Return the causes that explain a failure."""
         return tuple(cause for cause in self._of(seen.backend) if explains(cause, seen))
 
     def questions(self, seen: Sighting) -> tuple[Question, ...]:
-        """What to try on the case, for the causes that could explain it if the answer is yes."""
+        """Return the tests to run on the case, for causes that could explain it depending on the result."""
         asked = (
             question
             for cause in self._of(seen.backend)
@@ -67,12 +67,12 @@ class Library:
 
 @cache
 def builtin() -> Library:
-    """The causes that come with Driftline."""
+    """Return the causes that come with Driftline."""
     return Library(tuple(_read(BUILTIN)))
 
 
 def load(folders: Iterable[Path] = ()) -> Library:
-    """The built-in causes and those of some folders, the later winning over the earlier."""
+    """Return the built-in causes and those of the given folders. A later folder replaces causes with the same id."""
     found = {cause.id: cause for cause in builtin()}
     for folder in folders:
         mine = _read(folder)

@@ -1,12 +1,13 @@
-"""Does a cause explain a failure? Strictly: every condition of the cause holds of what was measured.
+"""Decide whether a cause explains a failure: every condition of the cause must hold for the measured facts.
 
-A condition on something that was not measured does not hold. What the file leaves out is not asked. In particular:
+A condition on a fact that was not measured does not hold. Conditions that the file leaves out are not checked. In
+particular:
 
 - the compiler is the one that is blamed, exactly; the release is not one in which the cause is fixed;
 - *every* operator of the failing program is one that the cause names: a larger program has to be reduced first;
 - *every* fault among the worst elements is one that the cause names: a lost NaN next to a wrong number is not
   explained by a cause of lost NaN;
-- what came (`got`) and what was expected are among the numbers named, at *every* element that is kept;
+- the actual (`got`) and the expected value of *every* stored element are among the numbers that the cause names;
 - every question of the cause (see `Question`) was tried on the case at hand, and it passed.
 """
 
@@ -31,17 +32,17 @@ _SAME = 1e-6  # relative: numbers in files are written with fewer digits
 
 
 def explains(cause: Cause, seen: Sighting) -> bool:
-    """Does every condition hold, the experiments included?"""
+    """True if every condition of the cause holds, including its experiments."""
     return not mismatch(cause, seen)
 
 
 def may_explain(cause: Cause, seen: Sighting) -> bool:
-    """Does everything hold but what has not been tried on the case yet?"""
+    """True if every condition holds except those that were not tested on the case yet."""
     return not _measured(cause, seen) and not any(seen.passes(one) is False for one in cause.questions)
 
 
 def mismatch(cause: Cause, seen: Sighting) -> str:
-    """The first condition that does not hold, in words; empty: it explains the failure."""
+    """Return the first condition that does not hold, in words; empty if the cause explains the failure."""
     if found := _measured(cause, seen):
         return found
     for question in cause.questions:
@@ -81,7 +82,9 @@ def _what(cause: Cause, seen: Sighting) -> str:
 
 
 def _covered(cause: Cause, operators: frozenset[str]) -> bool:
-    """Is every operator in a set of the cause that is there as a whole?"""
+    """True if every operator of the program is in some set of the cause's operators that occurs in the program as a
+    whole.
+    """
     named, seen = [plain_names(together) for together in cause.operators], plain_names(operators)
     at_work = [together for together in named if together <= seen]
     return bool(at_work) and seen - GLUE <= frozenset().union(*at_work)
@@ -94,7 +97,7 @@ def _evidence(cause: Cause, seen: Sighting) -> str:
 
 
 def _numbers_differ(cause: Cause, found: Evidence) -> str:
-    """Compare how the worst elements are wrong."""
+    """Return the first condition on how the worst elements are wrong that does not hold, or an empty string."""
     if cause.faults and (not found.faults or not set(found.faults) <= set(cause.faults)):
         return f"faults {', '.join(cause.faults)}: it has {', '.join(found.faults) or 'none'}"
     if cause.narrower and not _stays_in(found, cause.narrower):
@@ -107,7 +110,7 @@ def _numbers_differ(cause: Cause, found: Evidence) -> str:
 
 
 def _circumstances_differ(cause: Cause, seen: Sighting) -> str:
-    """Compare in which calls, with which settings, and where the elements are wrong."""
+    """Return the first condition on calls, settings and regions that does not hold, or an empty string."""
     found = seen.evidence
     if cause.empty and not seen.empty:
         return "empty: no input is, as far as is known"
@@ -121,7 +124,9 @@ def _circumstances_differ(cause: Cause, seen: Sighting) -> str:
 
 
 def _words_differ(cause: Cause, found: Evidence) -> str:
-    """Compare the numbers themselves, the policies that explain them, and what an error says."""
+    """Return the first condition on the numbers, the policies and the error message that does not hold, or an empty
+    string.
+    """
     for name, wanted in (("got", cause.got), ("expected", cause.expected)):
         came: list[Number] = [getattr(one, name) for one in found.worst]
         if wanted and not (came and all(any(_same(one, other) for other in wanted) for one in came)):
@@ -137,13 +142,14 @@ def _words_differ(cause: Cause, found: Evidence) -> str:
 
 
 def _all(found: Evidence, holds: Callable[[Element], bool]) -> bool:
-    """Is something measured of the worst elements, and does it hold of each?"""
+    """True if there are worst elements and the condition holds for each."""
     return bool(found.worst) and all(map(holds, found.worst))
 
 
 def _stays_in(found: Evidence, dtype: str) -> bool:
-    """True if all that came are numbers of a narrower type, and what is expected is not. The evidence names the type
-    only where numbers were clamped or wrapped; `abs(wrap(x))` is neither."""
+    """True if all actual values fit the narrower type and the expected ones do not. The evidence names the type only if
+    values were clamped or wrapped; `abs(wrap(x))` is neither.
+    """
     if found.narrower:
         return found.narrower == dtype
     limits = INTEGERS.get(dtype, range(0))
@@ -155,7 +161,7 @@ def _is_in(limits: range, number: Number) -> bool:
 
 
 def _is_rounding(one: Element, dtype: str) -> bool:
-    """Is what came a number of this float type, and what is expected one that lies between two of them, close by?"""
+    """True if the actual integer is representable in this float type, and the expected one is not but lies close by."""
     if not all(isinstance(number, int) and not isinstance(number, bool) for number in (one.expected, one.got)):
         return False
     digits = SPACINGS[dtype]
@@ -170,13 +176,13 @@ def _same(one: Number, other: Number) -> bool:
 
 
 def is_before(version: str, fixed: str) -> bool:
-    """Is a release older than the one with the fix? One that cannot be compared is not."""
+    """True if a release is older than the one with the fix; False if they cannot be compared."""
     mine, theirs = _numbers(version), _numbers(fixed)
     return bool(mine and theirs) and mine < theirs
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """2.13.0+cpu -> (2, 13); zeros at the end do not count."""
+    """Return the numbers of a version without trailing zeros: 2.13.0+cpu -> (2, 13)."""
     found = [int(part) for part in re.findall(r"\d+", re.match(r"[\d.]*", version).group())]  # type: ignore[union-attr]
     while found and not found[-1]:
         found.pop()

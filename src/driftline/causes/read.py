@@ -1,4 +1,6 @@
-"""Reading the file of a cause. Files are data: nothing in them is run here. What is wrong is said in one sentence."""
+"""Read the file of a cause. Files are data: nothing in them is run here. Mistakes raise one sentence that says what to
+change.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ MOST = 256 << 10  # bytes of a file
 
 
 def read_cause(path: Path, folder: str = "") -> Cause:
-    """The cause in a file. `folder` is the folder's name, which must be the compiler's."""
+    """Return the cause in a file. `folder`: the name of the folder, which must be that of the compiler."""
     try:
         size = path.stat().st_size
         if size > MOST:
@@ -47,7 +49,7 @@ def read_cause(path: Path, folder: str = "") -> Cause:
 
 
 class _Reader:
-    """One file. Every method raises the sentence that says what to change."""
+    """Reads one file. Every method raises a sentence that says what to change."""
 
     def __init__(self, path: Path, table: Mapping[str, Any]) -> None:
         self._path = path
@@ -67,6 +69,7 @@ class _Reader:
         }  # fmt: skip
 
     def cause(self, folder: str) -> Cause:
+        """Return the cause of the file. `folder`: the folder's name, which must be that of the compiler."""
         told = {key: self._read(key, value) for key, value in self._table.items()}
         for key in ("title", "compiler", "kinds", "witness"):
             if not told.get(key):
@@ -112,7 +115,9 @@ class _Reader:
         return shown, Neighbour(target, program, beside.get("plant", ""))
 
     def _require_narrow(self, cause: Cause) -> None:
-        """A cause that any failure nearby would fit hides new bugs; see docs/how-to/causes.md."""
+        """Raise for a cause that would explain any similar failure, since it would hide new bugs; see
+        docs/how-to/causes.md.
+        """
         kinds = set(cause.kinds)
         if kinds & set(OF_VALUES) and not cause.telling:
             raise self._wrong(
@@ -228,7 +233,7 @@ class _Reader:
         return found
 
     def _require_operator(self, name: str) -> None:
-        """Refuse a name that no sighting can have. Names of other libraries, as in my_lib::op, are not looked up."""
+        """Raise for a name that no failure can have. Names of other libraries, as in my_lib::op, are not looked up."""
         if "::" not in name and not spelled_alike([name]) <= known_names().keys():
             hint = did_you_mean(name, known_names().values())
             raise self._wrong(

@@ -1,4 +1,4 @@
-"""What a cause is held against: the facts of one failure, wherever and whenever they were measured."""
+"""The facts about one failure that causes are matched against, wherever they were measured."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
 def machine_name(text: str) -> str:
-    """One name for a kind of processor."""
+    """Return one common name for a kind of processor."""
     return _MACHINES.get(text.lower(), text.lower())
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """One failure. `answers` has what was tried on the case: True, it passes so; False, it does not."""
+    """One failure. `answers` has the results of tests on the case: True if it passes that way."""
 
     backend: str
     kind: str
@@ -38,13 +38,15 @@ class Sighting:
     settings: frozenset[str] = frozenset()  # of its operators, in the words of programs/settings.py
 
     def passes(self, question: Question) -> bool | None:
-        """The answer to a question; `None`: it was not asked."""
+        """Return the answer to a question, or None if it was not tested."""
         if question.what == "without" and question.value in self.evidence.needs:
             return True
         return self.answers.get(question)
 
     def facts(self) -> dict[str, Any]:
-        """What a stored finding must say beside its verdict and execution, for the sighting to be made again."""
+        """Return the facts that a finding must store beside its verdict and execution, so that the sighting can be
+        rebuilt.
+        """
         return {
             "machine": self.machine,
             "operators": sorted(self.operators),
@@ -59,5 +61,5 @@ class Sighting:
 
 
 def answers_from(told: Any) -> dict[Question, bool]:
-    """Answers as `facts` writes them."""
+    """Parse answers that `facts` wrote."""
     return {Question(str(one["passes"]), str(one["value"])): bool(one["answer"]) for one in told or ()}

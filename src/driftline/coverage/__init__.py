@@ -1,4 +1,4 @@
-"""What of a compiler was exercised by a store, level by level of the test pyramid, and what is missing."""
+"""Report which parts of a compiler a store exercised, level by level of the test pyramid, and which are missing."""
 
 from driftline.coverage.gather import coverage_of
 from driftline.coverage.levels import LEVELS, CompilerCoverage, Coverage, Level

@@ -1,4 +1,4 @@
-"""The commands that would cover what is missing, as they are typed."""
+"""Build the command lines that would cover missing parts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _LEAST = 2  # minutes
 
 
 def hunt(store: Store, compiler: str, ran: Exercised, missing: int, listed: int, hunts: Sequence[Hunt]) -> str:
-    """The shorter of two ways: to go on with the last hunt, which knows what was tried but shares its time among its
-    compilers, or a new one of this compiler alone, which begins anew. By what a program took so far."""
+    """Return the shorter of two commands, estimated from the time per program so far: resume the last hunt, which knows
+    what was tried but divides its time among its compilers, or start a new hunt on this compiler only.
+    """
     pace = ran.seconds / ran.programs if ran.programs else _SECONDS
     anew, further = (_minutes(pace * pairs * _ALONE) for pairs in (listed, missing))
     last = [Target.parse(str(target)).backend for target in hunts[-1].plan.get("targets") or ()] if hunts else []

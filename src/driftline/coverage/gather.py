@@ -1,4 +1,4 @@
-"""From a store to its coverage: what hunts, audits, checks and schedule hunts left in it, against what there is."""
+"""Gather coverage from a store: what hunts, audits, checks and schedule hunts exercised, compared with what exists."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Cells = dict[str, dict[str, dict[str, int]]]
 
 
 def coverage_of(store: Store, compilers: Sequence[str] | None = None) -> Coverage:
-    """What of each compiler the store exercised; of the given ones, or of all that it knows."""
+    """Return the coverage of the given compilers, by default of all compilers in the store."""
     ran, audited, hunts = exercised(store), _audited(store), HuntLog(store).hunts()
     checked: dict[str, list[CheckedProgram]] = defaultdict(list)
     with suppress(StoreError):  # a store of an earlier Driftline that may not be written has no checks
@@ -115,8 +115,9 @@ def _is(target: str, compiler: str) -> bool:
 
 
 def _cells(name: str, ran: Exercised) -> tuple[Cells, dict[str, tuple[str, ...]]]:
-    """Every operator of the table that can be written for the compiler, those that never ran included, and what suites
-    brought besides; and the operators of the table with their dtypes."""
+    """Return the counts of every operator and dtype: operators of the table that can be written for the compiler, even
+    if they never ran, and further operators from suites. Also return the operators of the table with their dtypes.
+    """
     form = form_of(BACKENDS.get(name)) if name in BACKENDS else None
     listed = {
         operator.name: written.dtypes
@@ -130,7 +131,7 @@ def _cells(name: str, ran: Exercised) -> tuple[Cells, dict[str, tuple[str, ...]]
 
 
 def _pairs(cells: Cells, listed: Mapping[str, Iterable[str]]) -> dict[str, dict[str, int]]:
-    """The cells that the percentages are about, by `operator dtype`."""
+    """Return the cells that the percentages count, by `operator dtype`."""
     return {f"{operator} {dtype}": cells[operator][dtype] for operator, dtypes in listed.items() for dtype in dtypes}
 
 
@@ -161,7 +162,9 @@ def _operators(
 
 
 def _audited(store: Store) -> dict[str, list[RuleRow]]:
-    """The rules of each compiler as the audits of the store listed them; one that fired in any of them has fired."""
+    """Return the rules of each compiler as listed by the audits of the store. A rule has fired if it fired in any
+    audit.
+    """
     rules: dict[str, dict[str, RuleRow]] = defaultdict(dict)
     fired: set[str] = set()
     for entry in AuditLog(store).entries():
@@ -171,7 +174,7 @@ def _audited(store: Store) -> dict[str, list[RuleRow]]:
             rules[label.partition(" ")[0]] |= rows
         for reached in memory.kept(REACHED).values():
             fired |= {rule for rule, reach in reached.items() if reach == Reach.FIRED}
-        # An audit that was killed has no more than what it kept of single rules.
+        # A killed audit has stored only the results of single rules.
         fired |= {rule for rule, body in memory.kept("fired").items() if body.get("reach") == Reach.FIRED}
     return {name: [replace(row, fired=row.id in fired) for row in rows.values()] for name, rows in rules.items()}
 
@@ -210,7 +213,7 @@ def _passes(store: Store, name: str, rules: Sequence[RuleRow], *, audited: bool)
 
 
 def _models(name: str, checked: Sequence[CheckedProgram]) -> tuple[ModelRow, ...]:
-    """The small models of the corpus that the compiler can take, and whatever else was checked."""
+    """Return the small models of the corpus that the compiler accepts, and all other checked programs."""
     runs: Counter[str] = Counter()
     fails: Counter[str] = Counter()
     judged: dict[str, Counter[str]] = defaultdict(Counter)

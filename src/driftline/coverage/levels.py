@@ -1,4 +1,4 @@
-"""The values of a coverage report: compilers, the four levels of the pyramid, and cells of operator and dtype.
+"""The data of a coverage report: compilers, the four levels of the pyramid, and cells of operator and dtype.
 
 construction  an operator in a dtype was given to the compiler: built, or declined as not supported
 pass          a rewrite rule or pass of the compiler changed a graph; TVM's schedule primitives count here too
@@ -16,18 +16,18 @@ CONSTRUCTION, PASS, OPERATOR, MODEL = LEVELS = ("construction", "pass", "operato
 
 
 class CellState(StrEnum):
-    """What is known of an operator in a dtype."""
+    """The state of an operator in a dtype."""
 
     NEVER = "never run"
     DECLINED = "declined"  # the compiler says that it does not support it
-    UNJUDGED = "not judged"  # it ran, or failed to, and nothing could be said
+    UNJUDGED = "not judged"  # it ran, or failed to run, without a verdict
     PASSES = "passes"
     MIXED = "some fail"  # programs with it pass and programs with it fail: another operator may be to blame
     FAILS = "fails"
 
 
 def state_of(counts: Mapping[str, int]) -> CellState:
-    """The state of a cell by how the programs with it were judged."""
+    """Return the state of a cell, given the number of programs for each judgement."""
     if counts.get("fail"):
         return CellState.MIXED if counts.get("pass") else CellState.FAILS
     if counts.get("pass"):
@@ -43,14 +43,16 @@ class Level:
 
     name: str
     covered: int
-    total: int  # what there is to cover; 0: nobody listed it
+    total: int  # the number of items to cover; 0: not listed
     missing: tuple[str, ...] = ()
-    command: str = ""  # what would cover some of it
-    note: str = ""  # what the numbers leave out, in a sentence
+    command: str = ""  # a command that would cover some of the missing items
+    note: str = ""  # a sentence on items that the numbers leave out
 
     @property
     def percent(self) -> float | None:
-        """Nothing where there is nothing to cover, or it cannot be listed; 0 where it was not listed yet."""
+        """The covered share in percent; None if there is nothing to cover or it cannot be listed; 0 if it was not
+        listed yet.
+        """
         if not self.total:
             return 0.0 if self.missing else None
         return 100 * self.covered / self.total
@@ -58,7 +60,7 @@ class Level:
 
 @dataclass(frozen=True)
 class RuleRow:
-    """A rewrite rule, pass or schedule primitive."""
+    """A rewrite rule, pass or schedule primitive, and whether it fired."""
 
     id: str
     name: str
@@ -68,7 +70,7 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """A model on a compiler."""
+    """The results of a model on a compiler."""
 
     name: str
     state: CellState
@@ -78,7 +80,7 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class CompilerCoverage:
-    """What one compiler was asked."""
+    """The coverage of one compiler."""
 
     name: str
     versions: tuple[str, ...]
@@ -92,14 +94,14 @@ class CompilerCoverage:
 
     @property
     def exercised(self) -> bool:
-        """Did anything run on it at all?"""
+        """True if anything ran on the compiler."""
         return bool(self.programs or any(rule.fired for rule in self.rules) or any(row.runs for row in self.models))
 
     def level(self, name: str) -> Level:
         return next(level for level in self.levels if level.name == name)
 
     def states(self, dtype: str) -> dict[CellState, int]:
-        """How many operators of the table are in each state for a dtype."""
+        """Return the number of operators of the table in each state for a dtype."""
         counts = dict.fromkeys(CellState, 0)
         for operator, by_dtype in self.cells.items():
             if operator in self.listed and dtype in by_dtype:
@@ -109,7 +111,7 @@ class CompilerCoverage:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The coverage of a store."""
+    """The coverage of all compilers in a store."""
 
     store: str
     compilers: tuple[CompilerCoverage, ...]

@@ -1,4 +1,4 @@
-"""Coverage as one offline page: the pyramid of each compiler, and a map of operators and dtypes."""
+"""Write coverage as one offline page: the pyramid of each compiler, and a map of operators and dtypes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WIDTHS = {"model": 40, "operator": 60, "pass": 80, "construction": 100}  # of t
 
 
 def coverage_page(coverage: Coverage, *, home: str = "") -> str:
-    """The page. `home` is an address that it links back to, where it is a page of a site."""
+    """Return the page. `home`: the address of the site that the page belongs to, for a link back."""
     return (
         page_environment("driftline.coverage")
         .get_template("coverage.html")
@@ -62,7 +62,9 @@ def _compiler(one: CompilerCoverage) -> dict[str, Any]:
 
 
 def _rows(cells: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """Each operator with a class, a text and a description for every dtype; one that does not exist is empty."""
+    """Return each operator with a class, a text and a description for every dtype; empty where the operator lacks the
+    dtype.
+    """
     dtypes = dtypes_of(cells)
     return [
         (operator, [_cell(operator, dtype, by_dtype.get(dtype)) for dtype in dtypes])

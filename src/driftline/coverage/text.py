@@ -1,4 +1,4 @@
-"""Coverage for the terminal and as JSON."""
+"""Show coverage in the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _DTYPES = (*ALL, *WIDE_UNSIGNED, *COMPLEX)
 
 
 def dtypes_of(cells: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Those that occur, in the order of the operator table; others behind them."""
+    """Return the dtypes that occur, in the order of the operator table, followed by others."""
     met = {dtype for by_dtype in cells.values() for dtype in by_dtype}
     return [*(dtype for dtype in _DTYPES if dtype in met), *sorted(met - set(_DTYPES))]
 
 
 def share(level: Level) -> str:
-    """`62 %`, rounded down: 99.9 % is not everything."""
+    """Format the covered share, rounded down: 99.9 % is not everything."""
     return "-" if level.percent is None else f"{int(level.percent)} %"
 
 
 def lacks(level: Level) -> str:
-    """What is missing, in a few words."""
+    """Name the first missing items, and count the others."""
     named = ", ".join(level.missing[:NAMED])
     more = f" and {len(level.missing) - NAMED:,} more" if len(level.missing) > NAMED else ""
     return f"{named}{more}"
 
 
 def show(coverage: Coverage, below: Sequence[Below] = ()) -> None:
-    """A row for each compiler, then what is missing; of a single compiler also its dtypes."""
+    """Print a row for each compiler, then the missing items. For a single compiler, print its dtypes too."""
     out = console()
     for gap in coverage.gaps:
         out.print(f"[yellow]{escape(gap)}[/]")
@@ -92,7 +92,7 @@ def _show_missing(out: Any, one: CompilerCoverage) -> None:
 
 
 def coverage_json(coverage: Coverage, thresholds: Sequence[Threshold], below: Sequence[Below]) -> dict[str, Any]:
-    """The answer of `driftline coverage --json`; schema in docs/json.md."""
+    """Return the output of `driftline coverage --json`; docs/json.md has the schema."""
     return {
         "schema": SCHEMA,
         "store": coverage.store,

@@ -1,4 +1,4 @@
-"""How much must be covered: `--fail-under 60`, `operator=80`, `onnxruntime:pass=30`."""
+"""Parse and check the thresholds of `--fail-under 60`, `operator=80`, `onnxruntime:pass=30`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from driftline.coverage.levels import LEVELS, Coverage, Level
 
 @dataclass(frozen=True)
 class Threshold:
-    """So much of a level, of one compiler or of each."""
+    """The required percentage of a level, for one compiler or for each."""
 
     percent: float
-    level: str = ""  # nothing: every level
-    compiler: str = ""  # nothing: every compiler
+    level: str = ""  # empty: every level
+    compiler: str = ""  # empty: every compiler
 
     def __str__(self) -> str:
         words = f"{self.compiler}:{self.level}" if self.compiler else self.level
@@ -25,7 +25,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Below:
-    """A level that is covered less than was asked for."""
+    """A level whose coverage is below its threshold."""
 
     compiler: str
     level: Level
@@ -37,6 +37,7 @@ class Below:
 
 
 def parse_thresholds(texts: Iterable[str]) -> list[Threshold]:
+    """Parse the values of `--fail-under`, which may be comma-separated."""
     return [_parsed(part.strip()) for text in texts for part in text.split(",")]
 
 
@@ -60,8 +61,9 @@ def _parsed(text: str) -> Threshold:
 
 
 def too_little(coverage: Coverage, thresholds: Sequence[Threshold]) -> list[Below]:
-    """The levels below a threshold. What cannot be listed cannot be covered either, and is passed over unless it is
-    asked for by name."""
+    """Return the levels below a threshold. Levels that cannot be listed are skipped, or raise if the threshold names
+    their compiler.
+    """
     return [low for threshold in thresholds for low in _below(coverage, threshold)]
 
 

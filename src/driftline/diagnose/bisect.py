@@ -1,7 +1,7 @@
-"""Where along a line of releases does an answer change? A search that asks as few releases as it can.
+"""Find where along a line of releases an answer changes, with few releases asked.
 
-As in git bisect a release may say good, bad, or nothing at all (skip). Unlike there, a bug may come and go: whatever is
-known already divides the line, and every stretch whose two ends differ is searched for its change.
+As in git bisect, the answer of a release is good, bad or skip (unknown). Unlike there, a bug may come and go: the known
+answers divide the line into ranges, and every range whose two ends differ is searched for its change.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _WRONG_NUMBERS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
 class ReleaseAnswer(StrEnum):
     GOOD = "good"
     BAD = "bad"
-    SKIP = "skip"  # it cannot run the case, so it says nothing
+    SKIP = "skip"  # the release cannot run the case
 
 
 @dataclass(frozen=True)
 class ReleaseChange:
-    """Between two releases the answer changes. Those in between, if any, could not say or were not asked."""
+    """Two releases between which the answer changes. Releases between them could not run the case or were not asked."""
 
     before: str
     after: str
@@ -38,7 +38,7 @@ class ReleaseChange:
 
 @dataclass(frozen=True)
 class Bisection:
-    """What was asked, and what follows from it."""
+    """The answers of the releases that were asked, and the conclusions from them."""
 
     releases: tuple[str, ...]  # that were searched, oldest first
     answers: Mapping[str, ReleaseAnswer]  # in the order of asking
@@ -46,7 +46,7 @@ class Bisection:
 
     @property
     def line(self) -> tuple[str, ...]:
-        """All releases that are known of."""
+        """All known releases, oldest first."""
         return self.existing or self.releases
 
     @property
@@ -67,7 +67,7 @@ class Bisection:
 
     @property
     def ranges(self) -> tuple[tuple[str, str], ...]:
-        """The stretches that show the bug, each by its oldest and newest release that was seen bad."""
+        """The ranges of releases that show the bug, each by the oldest and newest release seen bad."""
         found: list[list[str]] = []
         last = ReleaseAnswer.GOOD
         for release in self.decided:
@@ -84,7 +84,7 @@ class Bisection:
         return bool(self.decided) and all(self.answers[r] is ReleaseAnswer.BAD for r in self.decided)
 
     def summary(self) -> str:
-        """One sentence for people, which claims nothing of releases that were not asked."""
+        """Return one sentence for people, which claims nothing about releases that were not asked."""
         if not self.decided:
             return "no release that was tried could run it"
         if not self.ranges:
@@ -112,7 +112,7 @@ class Bisection:
         return f"bad in {which} ({oldest} ... {newest})"
 
     def _nothing_open(self, older_than: str) -> bool:
-        """Is it known of all older releases that they do not run the case?"""
+        """True if all older releases are known not to run the case."""
         return bool(self.existing) and all(r in self.answers for r in self.line[: self.line.index(older_than)])
 
 
@@ -130,10 +130,10 @@ def _sentence(change: ReleaseChange, all_known: bool) -> str:
 
 
 def bisect(releases: Sequence[str], ask: Callable[[str], ReleaseAnswer], *, first: Sequence[str] = ()) -> Bisection:
-    """Find every change of the answer along `releases` (oldest first) that can be told from the known ones.
+    """Find every change of the answer along `releases` (oldest first) that the asked releases reveal.
 
-    Those in `first` are asked before all others: what is cheap, and what is already known to be bad. Then the two ends.
-    Between two releases with the same answer nothing more is asked.
+    Releases in `first` are asked before all others, for instance because they are installed or known to be bad; then
+    the two ends. Releases between two equal answers are not asked.
     """
     answers: dict[str, ReleaseAnswer] = {}
 
@@ -152,14 +152,16 @@ def bisect(releases: Sequence[str], ask: Callable[[str], ReleaseAnswer], *, firs
 
 
 def _find_end(line: Sequence[str], know: Callable[[str], ReleaseAnswer]) -> None:
-    """Ask the first of the line; while it cannot run the case, go inwards by growing steps."""
+    """Ask the first release of the line; while a release cannot run the case, go inwards by growing steps."""
     at, step = 0, 1
     while at < len(line) and know(line[at]) is ReleaseAnswer.SKIP:
         at, step = at + step, 2 * step
 
 
 def _most_telling(releases: Sequence[str], answers: Mapping[str, ReleaseAnswer]) -> str:
-    """The release nearest to the middle of a stretch whose ends differ; nothing when all stretches are settled."""
+    """Return the release nearest to the middle of a range whose ends differ, or an empty string if all ranges are
+    settled.
+    """
     decided = [i for i, r in enumerate(releases) if answers.get(r, ReleaseAnswer.SKIP) is not ReleaseAnswer.SKIP]
     for left, right in itertools.pairwise(decided):
         open_ones = [i for i in range(left + 1, right) if releases[i] not in answers]
@@ -169,10 +171,10 @@ def _most_telling(releases: Sequence[str], answers: Mapping[str, ReleaseAnswer])
 
 
 def same_across_releases(wanted: Signature, seen: Signature) -> bool:
-    """Is this the same failure, seen in another release?
+    """True if a failure seen in another release is the same failure.
 
-    Releases word an error anew, and one that lost a NaN may lose numbers besides. So messages need only be alike, and
-    numbers only be wrong; the stage and everything else must agree.
+    Error messages change between releases, and a release that loses a NaN may also compute wrong numbers. So messages
+    need only be similar, and any wrong results count as the same; the stage and the kind of other failures must agree.
     """
     if wanted.kind in _WRONG_NUMBERS:
         return seen.kind in _WRONG_NUMBERS

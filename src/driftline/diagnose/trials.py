@@ -1,4 +1,4 @@
-"""One failing case on one target after another. What the program means is computed once."""
+"""Test one failing case on several targets. The reference results are computed once."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from driftline.oracle.judge import Reference
 
 @dataclass(frozen=True)
 class TrialWords:
-    """How a search speaks of what it asks."""
+    """The words with which a search reports its answers."""
 
     still: str = "fail in the same way"
     gone: str = "passes"
     cure: str = "makes it pass"
-    measured: bool = False  # then neither of the answers means that nothing is known, and not that it is gone
+    measured: bool = False  # True: the answer NEITHER means that nothing is known, not that the failure is gone
 
 
 WRONG_RESULTS = TrialWords()
 
 
 class TargetTrials(Protocol):
-    """Is what a bug is about still there, on one target after another?"""
+    """Tests on several targets whether a bug is still there."""
 
     words: TrialWords
     internal_errors: list[str]
 
     def ask(self, target: Target, *, fresh: bool = False) -> Reply:
-        """With `fresh` in new processes, and with all the care that a result needs."""
+        """Test a target. `fresh`: in new processes, and with the care that a result requires."""
         ...
 
 
 class Trials:
-    """Does the case fail on a target in the way it is known for?"""
+    """Tests on several targets whether a case fails in its known way."""
 
     def __init__(self, checker: Checker, case: Case, signature: Signature, votes: Votes = ONCE) -> None:
         self._checker = checker
@@ -58,7 +58,7 @@ class Trials:
         return self._checker.reference(self._case)
 
     def ask(self, target: Target, *, fresh: bool = False) -> Reply:
-        """As often as a flaky failure needs: one that is the same is enough."""
+        """Test a target as often as a flaky failure needs; a single failure in the same way is enough."""
         reply = self._once(target, fresh)
         for _ in range(self._votes.runs - 1):
             if reply.answer is not CandidateAnswer.PASS:

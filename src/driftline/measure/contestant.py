@@ -1,4 +1,4 @@
-"""A contestant: one program on one target, compiled in a process of its own and kept there to be timed."""
+"""A program on one target, compiled in a process of its own and kept there to be timed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MEMORY = 16 << 30
 
 
 class Untimed(Exception):
-    """The contestant could not be timed: its process did not answer."""
+    """The process of a contestant did not answer."""
 
 
 @dataclass
 class Contestant:
-    """What was compiled, and the process that runs it. The peaks are bytes beyond those of the empty process."""
+    """A compiled program and the process that runs it. Peaks are bytes beyond those of the empty process."""
 
     kept: Kept
     compile_peak: int
@@ -38,7 +38,9 @@ class Contestant:
         return self.kept.first_result > 0
 
     def time(self, calls: int) -> Timing:
-        """Run it so many times. Raises `Untimed`."""
+        """Run the program `calls` times and return the time of one call. Raise `Untimed` if the process does not
+        answer.
+        """
         report = self._worker.run(TIME, TimeRequest(calls), timeout=self._timeout, memory_limit=_MEMORY)
         if report.answer is None:
             raise Untimed(f"{report.ending} while it was timed ({report.detail})")
@@ -48,7 +50,7 @@ class Contestant:
         return Timing(answer.wall / calls, answer.cpu / calls, answer.instructions / calls)
 
     def warm_up(self) -> None:
-        """A few calls that do not count."""
+        """Make a few calls that do not count."""
         spent = 0.0
         for _ in range(WARM_UP_CALLS):
             if spent < WARM_UP_SECONDS:
@@ -66,10 +68,12 @@ def contestant(
     timeout: float = 900.0,
     cold: bool = True,
 ) -> Iterator[Contestant]:
-    """Compile a program for its first sample, warm it up and hold it inside the block. Where that fails, the
-    contestant is not `usable`, and `kept` says why. Raises `WorkerStartError` when the process cannot start. The
-    folder of the case is removed. Unless `cold`, a compiler may use what it has compiled before: its times of
-    compiling say nothing then."""
+    """Compile a program for its first sample, warm it up and hold it inside the block.
+
+    If that fails, the contestant is not `usable`, and `kept` says why. Raise `WorkerStartError` if the process cannot
+    start. The folder of the case is removed at the end. Unless `cold`, a compiler may use cached code, so that compile
+    times mean nothing.
+    """
     try:
         with pool.hold(kind) as worker:
             report = worker.run(KEEP, KeepRequest(case, backend, options, cold), timeout=timeout, memory_limit=_MEMORY)

@@ -1,11 +1,11 @@
-"""How fast something grows with the size of a program: the exponent of a power law, with its interval.
+"""Estimate how fast a cost grows with the size of a program: the exponent of a power law, with its interval.
 
-What a program without operators would need (start-up, imports) is taken off first, where what is left is more than
-noise: a large constant would make any curve look flat. It is where the line through the two smallest sizes begins, and
-never less than nothing: exact for what grows linearly, and too little, if anything, for what grows faster. Then a
-straight line is fitted to the logarithms over the larger half of the sizes. The interval comes from resampling the
-measurements of each size, and also reaches as far as leaving out any one size moves the exponent: a curve that is no
-power law must not look certain.
+The constant cost of a program without operators (start-up, imports) is subtracted first, if the increase is more than
+noise, since a large constant makes any curve look flat. The constant is where the line through the two smallest sizes
+meets size zero, and at least 0: exact for linear growth, and too small, if anything, for faster growth. Then a straight
+line is fitted to the logarithms over the larger half of the sizes. The interval comes from resampling the measurements
+of each size; it is widened to contain the exponents found when any one size is left out, so that a curve which is no
+power law does not look certain.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import numpy as np
 from driftline.measure.estimate import Estimate, Samples, interval
 
 FEWEST_SIZES = 3  # beside the smallest
-_TELLING = 0.25  # an increase by this share of what the smallest needs is more than noise
+_TELLING = 0.25  # an increase by this share of the smallest size's cost is more than noise
 _RESAMPLES = 2000
 _LEAST = 1e-9
 _Table = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
 def exponent_of(sizes: Sequence[int], samples: Sequence[Sequence[float]], seed: int = 0) -> Estimate:
-    """The exponent with which samples grow; those of one size have its place. The first size is the smallest, and at
-    least `FEWEST_SIZES` follow it."""
+    """Estimate the exponent with which the samples grow. `samples` has one sequence for each of the `sizes`; at least
+    `FEWEST_SIZES` sizes follow the smallest.
+    """
     rng = np.random.default_rng(seed)
     taken = [np.asarray(values, np.float64) for values in samples]
     drawn = np.stack([np.median(v[rng.integers(0, len(v), (_RESAMPLES, len(v)))], axis=1) for v in taken])
@@ -44,7 +45,7 @@ def exponent_of(sizes: Sequence[int], samples: Sequence[Sequence[float]], seed: 
 
 
 def _constants(sizes: Samples, values: _Table) -> Samples:
-    """What a program of no size would need, for each column."""
+    """Estimate the cost of a program of size zero, for each column."""
     slope = (values[1] - values[0]) / (sizes[1] - sizes[0])
     constants: Samples = np.clip(values[0] - slope * sizes[0], 0.0, values[0])
     return constants
@@ -56,7 +57,7 @@ def _logarithms(values: _Table) -> _Table:
 
 
 def _slopes(scale: Samples, logs: _Table) -> Samples:
-    """Of the least-squares line through each column."""
+    """Return the slope of the least-squares line through each column."""
     centred = scale - scale.mean()
     slopes: Samples = centred @ logs / float(centred @ centred)
     return slopes

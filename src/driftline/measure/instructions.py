@@ -1,7 +1,7 @@
-"""How many instructions this process executes, where the kernel counts them (`perf_event_open` of Linux).
+"""Count the instructions that this process executes, if the kernel allows it (`perf_event_open` of Linux).
 
-A count does not depend on what else runs on the machine, so it stands beside the times where it can be had. Virtual
-machines and containers often refuse it; nothing needs it.
+A count does not depend on other programs on the machine, so it is shown beside the times if available. Virtual machines
+and containers often refuse it, and no conclusion needs it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ _CLOSE_ON_EXEC = 1 << 3
 
 
 def instructions() -> int:
-    """Executed since the first call, by this thread and by those that it started since; 0 where nothing counts them."""
+    """Return the instructions executed since the first call, by this thread and the threads that it started since; 0 if
+    they cannot be counted.
+    """
     return count(INSTRUCTIONS)
 
 
 def count(event: tuple[int, int]) -> int:
-    """The count of an event, given by its type and its number in the kernel."""
+    """Return the count of a kernel event, given by its type and number; 0 if it cannot be counted."""
     counter = _counter(*event)
     try:
         return int.from_bytes(os.read(counter, 8), "little") if counter >= 0 else 0
@@ -35,7 +37,7 @@ def count(event: tuple[int, int]) -> int:
 
 @cache
 def _counter(kind: int, event: int) -> int:
-    """A descriptor to read the count from; below zero where the kernel has none for us."""
+    """Return a file descriptor to read the count from, or a negative number if the kernel refuses."""
     number = _NUMBERS.get(platform.machine()) if platform.system() == "Linux" else None
     if number is None:
         return -1

@@ -1,4 +1,4 @@
-"""What a worker is asked in order to be timed: compile a program and keep it, then run it so many times."""
+"""Requests to a worker that times a program: compile and keep it, then call it several times."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class KeepRequest:
     case: CaseFiles
     backend: str
     options: Mapping[str, str]
-    cold: bool = True  # without compiled code of other days, which would hide what compiling costs
+    cold: bool = True  # without cached compiled code, which would hide the cost of compiling
 
 
 @dataclass(frozen=True)
 class Kept:
-    """How the compilation went. Without an outcome of OK nothing is kept."""
+    """The result of the compilation. The program is kept only if the outcome is OK."""
 
     outcome: Outcome
     stage: Stage
     first_result: float = 0.0  # seconds from the loaded program to its first result
-    first_cpu: float = 0.0  # the same in CPU time, that of other programs which a compiler calls included
+    first_cpu: float = 0.0  # the same in CPU time, including programs that the compiler calls
     facts: CompiledFacts = field(default_factory=CompiledFacts)
     failure: Failure | None = None
     problem: str = ""
@@ -41,14 +41,14 @@ class Kept:
 
 @dataclass(frozen=True)
 class TimeRequest:
-    """Run the program that is kept."""
+    """Call the kept program."""
 
     calls: int
 
 
 @dataclass(frozen=True)
 class CallTimes:
-    """Seconds of all calls together."""
+    """The seconds of all calls together."""
 
     wall: float
     cpu: float

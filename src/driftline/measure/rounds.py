@@ -1,7 +1,7 @@
-"""Two contestants in turn, round by round, until there are enough rounds or the time is over.
+"""Time two contestants in turn, round by round, until there are enough rounds or the time is over.
 
-Each round runs both, the first one first in every other round, and each as many times as fill a moment: a single call
-of a microsecond is shorter than what the clock can tell.
+Each round runs both, in an order that alternates from round to round, and each often enough to fill `ROUND_SECONDS`,
+since a single call of a microsecond is too short for the clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FEWEST_ROUNDS = 8  # with fewer, no interval of 99 % can be had
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one call, averaged over the calls of a round; and its instructions, where they are counted."""
+    """The seconds of one call, averaged over the calls of a round, and its instructions if they are counted."""
 
     wall: float
     cpu: float
@@ -29,36 +29,36 @@ class Timing:
 
 
 class Timed(Protocol):
-    """What can be timed."""
+    """A program that can be timed."""
 
     def time(self, calls: int) -> Timing: ...
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Timings of two contestants; those of one round have the same place."""
+    """The timings of two contestants; equal indices belong to the same round."""
 
     first: tuple[Timing, ...]
     second: tuple[Timing, ...]
 
     def ratio(self, clock: str) -> Estimate:
-        """How many times longer the first takes than the second, by the clock `cpu` or `wall`."""
+        """Estimate how many times longer the first takes than the second. `clock`: `cpu` or `wall`."""
         return ratio_of(by_clock(self.first, clock), by_clock(self.second, clock))
 
     def instructions(self) -> Estimate | None:
-        """How many times more instructions the first executes; nothing where they were not counted."""
+        """Estimate how many times more instructions the first executes; None if they were not counted."""
         first, second = ([timing.instructions for timing in side] for side in (self.first, self.second))
         return ratio_of(first, second) if min(*first, *second) > 0 else None
 
 
 def by_clock(timings: Sequence[Timing], clock: str) -> list[float]:
-    """Seconds by one clock: `cpu` or `wall`. A time too short for it counts as one tick."""
+    """Return the seconds of each timing by one clock, `cpu` or `wall`. Unmeasurably short times count as one tick."""
     return [max(timing.cpu if clock == "cpu" else timing.wall, 1e-9) for timing in timings]
 
 
 @dataclass(frozen=True)
 class RoundLimits:
-    """How many rounds there are: `most`, or fewer if the time is over, but the `fewest` in any case."""
+    """The number of rounds: `most`, or fewer if the time is over, but at least `fewest`."""
 
     most: int
     seconds: float = math.inf  # after so many no further round is begun
@@ -73,8 +73,9 @@ def interleave(
     tell: Callable[[int, int], None] = lambda done, of: None,
     settled: Callable[[Rounds], bool] = lambda taken: False,
 ) -> Rounds:
-    """Time two contestants in turn. No round is begun beyond the limits, nor once the rounds so far have `settled` the
-    question, but there are the fewest at least. `tell` is told how many rounds are done, of how many."""
+    """Time two contestants in turn. After the fewest rounds, stop at the limits or once `settled` holds for the rounds
+    so far. `tell` is called with the number of rounds done and the maximum.
+    """
     pair = (first, second)
     calls = [calls_in_a_round(contestant.time(1)) for contestant in pair]
     taken: tuple[list[Timing], list[Timing]] = ([], [])
@@ -90,5 +91,5 @@ def interleave(
 
 
 def calls_in_a_round(one: Timing) -> int:
-    """How many calls fill a round, of those that take as long as this one."""
+    """Return how many calls of this duration fill a round."""
     return max(1, min(MOST_CALLS, round(ROUND_SECONDS / max(one.wall, 1e-6))))

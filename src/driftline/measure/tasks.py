@@ -1,4 +1,4 @@
-"""What a held worker does to be timed. It has one program, compiled, from its first task on."""
+"""The tasks of a worker that is timed. It compiles one program in its first task and keeps it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ _kept: list[Callable[[], object]] = []  # the one call of this process
 
 @KEEP.serve
 def keep(request: KeepRequest, context: Context) -> Kept:
+    """Compile the program of the request, call it once, and keep it for timing."""
     case = request.case
     load_plugins(case.plugins)
     backend = BACKENDS.get(request.backend)
@@ -71,6 +72,7 @@ def keep(request: KeepRequest, context: Context) -> Kept:
 
 @TIME.serve
 def time_calls(request: TimeRequest, context: Context) -> CallTimes:
+    """Call the kept program several times and return the total times."""
     if not _kept:
         raise InternalError("there is nothing to time: the program was not compiled in this process")
     call = _kept[0]
@@ -82,19 +84,21 @@ def time_calls(request: TimeRequest, context: Context) -> CallTimes:
 
 
 def _facts_of_error(error: Exception) -> CompiledFacts:
-    """A strict profile raises what it found."""
+    """Return the violations that a strict profile raised."""
     return (
         CompiledFacts(violations=len(error.violations)) if isinstance(error, ConstraintViolation) else CompiledFacts()
     )
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of the processes that it waited for: Inductor calls a C++ compiler."""
+    """Return the CPU seconds of this process and of the child processes that it waited for, since Inductor calls a C++
+    compiler.
+    """
     return sum(os.times()[:4])
 
 
 def _device_memory() -> int:
-    """The most bytes that torch had on a GPU so far."""
+    """Return the most bytes that torch has used on a GPU so far."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return 0

@@ -1,4 +1,4 @@
-"""Times and ratios in words."""
+"""Format times and ratios."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def milliseconds(seconds: float) -> str:
 
 
 def times(ratio: Estimate) -> str:
-    """A ratio with its interval."""
+    """Format a ratio with its interval."""
     return f"{ratio.value:.2f}x [{ratio.low:.2f}, {ratio.high:.2f}]"

@@ -33,7 +33,7 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Entry:
-    """The entry called `name`; a wrong name is answered with the nearest ones."""
+    """Return the entry called `name`. Raise with suggestions for an unknown name."""
     if name not in CATALOGUE:
         hint = did_you_mean(name, CATALOGUE)
         raise DriftlineError(f"There is no model {name!r}.{hint} `driftline models list` shows all.")
@@ -41,8 +41,9 @@ def find(name: str) -> Entry:
 
 
 def build(name: str, *, dtype: str | None = None, **settings: Any) -> tuple[Any, Mapping[str, Any]]:
-    """The live model (a module, or an ONNX model) and the arguments of one call by name. `dtype` and `settings`, such
-    as `batch`, replace those of the corpus, where the model's maker takes them."""
+    """Return the live model (a module, or an ONNX model) and the arguments of one call by name. `dtype` and `settings`,
+    such as `batch`, replace those of the corpus, if the model supports them.
+    """
     entry = find(name)
     entry.require_packages()
     module, _, function = entry.maker.partition(":")
@@ -57,15 +58,17 @@ def build(name: str, *, dtype: str | None = None, **settings: Any) -> tuple[Any,
 
 
 def _hush() -> None:
-    """transformers warns of faster kernels and of token ids that do not matter here."""
+    """Silence warnings of transformers about faster kernels and token ids, which do not matter here."""
     if transformers := sys.modules.get("transformers"):
         transformers.logging.set_verbosity_error()
 
 
 def source_text(name: str, *, dtype: str | None = None, **settings: Any) -> str:
-    """A file that makes the model: what `driftline check model:NAME` keeps and replays. The rest as for `build`.
+    """Return the text of a file that builds the model, which `driftline check model:NAME` stores and replays. Arguments
+    are those of `build`.
 
-    It names what the model is made of, so that results of another corpus are not taken for those of this one.
+    The text names the versions and a digest of the code that the model is made with, so that results of another corpus
+    are not mistaken for results of this one.
     """
     entry = find(name)
     made_of = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in entry.needs)
@@ -87,7 +90,7 @@ _VARIANTS = {  # families made of the models of others
 
 @cache
 def _corpus(module: str) -> str:
-    """A digest of the text that makes a model: its family's file and what all of them use."""
+    """Return a digest of the source code that makes a model: the file of its family and the shared ones."""
     digest = hashlib.blake2b(digest_size=4)
     for name in (module, *_SHARED, *_VARIANTS.get(module, ())):
         digest.update((Path(__file__).parent / f"{name}.py").read_bytes())

@@ -1,4 +1,4 @@
-"""What is known of a model before it is built: nothing here imports a framework."""
+"""What is known about a model before it is built. Nothing here imports a framework."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Entry:
         }
 
     def require_packages(self) -> None:
-        """Refuse, in one sentence, what cannot be built here."""
+        """Raise if a required package is missing."""
         missing = [package for package in self.needs if importlib.util.find_spec(package) is None]
         if missing:
             raise DriftlineError(

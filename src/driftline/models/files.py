@@ -1,4 +1,4 @@
-"""Writing a model of the corpus to a file, with every mistake as one sentence."""
+"""Write a model of the corpus to a file. Mistakes raise one sentence each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_model(
     opset: int | None = None,
     dynamic: bool | None = None,
 ) -> str:
-    """Write the model; returns what the file holds, in words."""
+    """Write the model; return a description of the file."""
     for chatty in ("torch.utils._pytree", "torch.onnx"):
         logging.getLogger(chatty).setLevel(logging.ERROR)
     entry = find(name)
@@ -64,7 +64,7 @@ def write_model(
 
 
 def _require_opset(exporter: str, opset: int) -> None:
-    """Refuse early what the exporter would refuse late, with all of its graph, or leave at another opset in silence."""
+    """Raise early for opsets that the exporter would reject late, or replace silently by another opset."""
     import onnx
     import torch.onnx._constants as limits
 
@@ -78,7 +78,7 @@ def _require_opset(exporter: str, opset: int) -> None:
 
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
-    """Exporters print whole graphs, some of it from C++: what matters of it is in the exception."""
+    """Silence the exporters, which print whole graphs, partly from C++. The exception says what matters."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     kept = {number: os.dup(number) for number in (1, 2)}

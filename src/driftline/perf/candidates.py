@@ -1,4 +1,4 @@
-"""Generated programs that are large enough to be timed: a few operators of the table on tensors of many elements."""
+"""Generate programs that are large enough to be timed: a few operators of the table on large tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _TRIES = 20
 
 
 def candidate(seed: int, number: int) -> Graph | None:
-    """The program of this number under a seed; nothing when no program of timed size was found in some tries."""
+    """Return the program with this number under a seed, or None if no program of a suitable size was found in some
+    tries.
+    """
     rng = random.Random(f"perf/{seed}/{number}")
     for _ in range(_TRIES):
         dtype = rng.choice(_DTYPES)
@@ -44,22 +46,22 @@ def candidate(seed: int, number: int) -> Graph | None:
 
 
 def only_computed(graph: Graph) -> Graph | None:
-    """The graph without the outputs that are its own inputs: eager hands them out as they are, and a compiler has to
-    copy them. Nothing where there is no other output."""
+    """Return the graph without outputs that are its own inputs, since eager returns those as they are and a compiler
+    has to copy them. None if there is no other output.
+    """
     outputs = tuple(number for number in graph.outputs if number >= len(graph.leaves))
     return replace(graph, outputs=outputs) if outputs else None
 
 
 @cache
 def _taking(dtype: str) -> list[str]:
-    """Operators that take tensors of a dtype in torch, and leave them as they are."""
+    """Return the torch operators that take a dtype and do not work in place."""
     forms = {name: operator.form("torch") for name, operator in OPERATORS.items() if not operator.inplace}
     return [name for name, form in forms.items() if form and dtype in form.dtypes]
 
 
 def enlarged(graph: Graph) -> Graph | None:
-    """The graph with sizes of its inputs doubled, one after the other, until its largest value has enough elements;
-    nothing when it cannot be made so large."""
+    """Double the sizes of the inputs until the largest value has enough elements; None if that is impossible."""
     while True:
         largest = max(kind.size for kind in graph.types())
         if largest >= TARGET_ELEMENTS:
@@ -71,7 +73,7 @@ def enlarged(graph: Graph) -> Graph | None:
 
 
 def _doubled(graph: Graph) -> Graph | None:
-    """With one size doubled: the smallest that can be, so that no axis becomes all of the tensor."""
+    """Double the smallest size that can be doubled, so that no single axis dominates; None if there is none."""
     sizes = sorted({size for number in graph.inputs for size in graph.leaves[number].type.shape if size > 1})
     before = max(kind.size for kind in graph.types())
     for size in sizes:
@@ -85,7 +87,7 @@ def _doubled(graph: Graph) -> Graph | None:
 
 
 def candidate_case(checker: Checker, graph: Graph, options: CheckOptions) -> Case:
-    """The graph as a torch program with random inputs."""
+    """Return the graph as a torch program with random inputs."""
     made = blueprint(graph, "torch")
     assert isinstance(made.content, str)
     bundle = SourceBundle("program.py", "program", {"program.py": made.content})

@@ -1,4 +1,4 @@
-"""One program on several targets, each against what it should not be slower than; and what that costs to compile."""
+"""Time one program on several targets, each against its baselines, and measure the cost of compiling."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EAGER, PLAIN, TWIN = "eager", "plain", "twin"
 
 @dataclass(frozen=True)
 class PerfOptions:
-    """What is asked, and how much is measured for it."""
+    """The baselines, limits and effort of a check."""
 
     against: tuple[str, ...] = ()  # `eager`, `plain` or targets; none: eager, or plain where eager has no say
     ratio: float = LIMIT
@@ -55,7 +55,7 @@ class PerfOptions:
 
 
 class Findings:
-    """Keeps what is found; this one keeps nothing."""
+    """Receives the findings of a check. This base class stores nothing."""
 
     def slow(self, own: Side, other: Side, row: PerfRow, ratio: float) -> PerfRow:
         """Return the row with the name of its bug."""
@@ -67,7 +67,7 @@ class Findings:
 
 
 def parse_against(text: str) -> tuple[str, ...]:
-    """`eager`, `plain` and targets, separated by commas."""
+    """Parse a comma-separated list of `eager`, `plain` and targets."""
     found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not found:
         raise DriftlineError("--against is empty; give eager, plain or a target, as in --against plain.")
@@ -85,7 +85,7 @@ def parse_against(text: str) -> tuple[str, ...]:
 
 
 def sample_case(opened: LoadedProgram, options: CheckOptions, sizes: Sizes = NOT_GIVEN) -> Case:
-    """The program with one sample of inputs: its own example, or random numbers."""
+    """Return the program with one sample of inputs: its own example, or random numbers."""
     samples = make_samples(maker_of(opened, options, sizes), "example", 1, options.seed)
     return Case(opened.program, samples[:1], (), options)
 
@@ -99,7 +99,7 @@ def perf_check(
     listener: Listener = ignore,
     keeper: Findings | None = None,
 ) -> PerfRun:
-    """Measure a program on targets. `keeper` is given each finding, and returns it with its name."""
+    """Measure a program on targets. `keeper` receives each finding and returns it with the id of its bug."""
     keeper, twin = keeper or Findings(), options.twin
     asked = options.against or ((EAGER,) if case.program.framework == "torch" else (PLAIN,))
     questions = [(target, one) for target in targets for one in (asked if twin is None else (TWIN,))]
@@ -134,8 +134,9 @@ def perf_check(
 def answered(
     watch: Stopwatch, own: Side, other: Side, against: str, limit: float, *, screened: RatioMeasured | None = None
 ) -> PerfRow:
-    """One question: the noise first, then the ratio, and where that is beyond the limit, the ratio once more. What a
-    screen measured, in other processes, stands for the first time."""
+    """Answer one question: measure the noise, then the ratio, and, if that is beyond the limit, the ratio once more.
+    `screened`: an earlier measurement in other processes, which replaces the first one.
+    """
     row = PerfRow(str(own.target), against if against in (EAGER, TWIN, *MADE_TWINS) else str(other.target), "")
     floor = watch.floor(other, limit)
     if isinstance(floor, Unmeasured):
@@ -158,8 +159,9 @@ def answered(
 
 
 def _other_work(watch: Stopwatch, own: Side, other: Side, limit: float) -> str:
-    """Why a program and the twin that was made of it are not the same work: eager, which optimises nothing, takes
-    longer for it, too. Nothing when they are, or when eager itself was asked about."""
+    """Return the reason why a twin is not the same work: eager, which does not optimise, also takes longer for the
+    program. Empty if it is the same work, or if the target is eager itself.
+    """
     home = baseline_of(own.target)
     if own.target == home:
         return ""
@@ -172,7 +174,7 @@ def _other_work(watch: Stopwatch, own: Side, other: Side, limit: float) -> str:
 
 
 def baseline(checker: Checker, case: Case, target: Target, against: str) -> Side | str:
-    """What a target is held against; or why there is no such thing, in words."""
+    """Return the side that a target is compared with, or the reason why there is none."""
     if against in MADE_TWINS:
         try:
             return Side(made_twin(checker, case, against), target, f"another {against}")
@@ -190,7 +192,7 @@ def baseline(checker: Checker, case: Case, target: Target, against: str) -> Side
 
 
 def require_twin(checker: Checker, opened: LoadedProgram, twin: LoadedProgram, case: Case) -> Case:
-    """The twin on the inputs of the program. Refuses one that computes something else."""
+    """Return the twin as a case with the program's inputs. Raise if it computes something else."""
     together = deploy(twin, opened)
     assert together.deployed
     home = Target(HOME[opened.program.framework])

@@ -1,8 +1,8 @@
-"""Is a program slower on one side than on another? Measured in turn, in fresh processes, and then once more.
+"""Measure whether a program is slower on one side than on another: in turn, in fresh processes, and then once more.
 
-What is found must be beyond the limit with its whole interval, twice, the second time in other processes which are
-started and timed in the other order. Nothing is concluded within the noise floor of the machine, nor from a difference
-that calling a compiled program explains.
+For a finding, the whole interval must lie beyond the limit twice, the second time in new processes that are started and
+timed in the other order. Nothing is concluded within the noise floor of the machine, or from a difference that the cost
+of calling compiled code explains.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from driftline.measure.estimate import Estimate, beyond, noise_floor
 from driftline.measure.rounds import RoundLimits, Rounds, by_clock, interleave
 
 LIMIT = 1.5  # how many times slower is a finding
-LEAST_SECONDS = 100e-6  # of difference in one call: less than this may be what it costs to call compiled code
+LEAST_SECONDS = 100e-6  # least difference in one call: less may be the cost of calling compiled code
 SCREENING_ROUNDS = 8
 
 SLOW, UNCONFIRMED, SLOWER, NOISE, FASTER = "slow", "unconfirmed", "slower", "within noise", "faster"
@@ -34,7 +34,7 @@ TOO_SHORT, TOO_NOISY, UNMEASURED, OTHER_WORK = "too short", "too noisy", "not me
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A program on a target, and how a sentence speaks of it."""
+    """A program on a target, with its name in sentences."""
 
     case: Case
     target: Target
@@ -47,7 +47,7 @@ class Side:
 
 @dataclass(frozen=True)
 class RatioMeasured:
-    """One measurement of a side against another. The ratio says how many times longer the first takes."""
+    """One measurement of two sides. The ratio says how many times longer the first one takes."""
 
     ratio: Estimate  # by the clock that decides: CPU time, on a GPU wall time
     wall: Estimate
@@ -56,12 +56,12 @@ class RatioMeasured:
     rounds: int
     version: str = ""
     other_version: str = ""
-    instructions: Estimate | None = None  # how many times more of them, where the kernel counts them; decides nothing
+    instructions: Estimate | None = None  # ratio of instructions, if the kernel counts them; for information only
 
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """Why there is no ratio."""
+    """The reason why there is no ratio."""
 
     outcome: str
     reason: str
@@ -70,7 +70,7 @@ class Unmeasured:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """The limits of a measurement."""
 
     rounds: int = 20
     seconds: float = 30.0  # after so many no further round is begun
@@ -82,7 +82,7 @@ class Effort:
 
 
 class Stopwatch:
-    """Asks about sides, and remembers the noise floor of each."""
+    """Measures pairs of sides, and remembers the noise floor of each side."""
 
     def __init__(self, checker: Checker, effort: Effort, tell: Announce = lambda words: None) -> None:
         self.checker = checker
@@ -91,8 +91,9 @@ class Stopwatch:
         self._floors: dict[tuple[str, str, float], float | Unmeasured] = {}
 
     def floor(self, side: Side, limit: float = LIMIT) -> float | Unmeasured:
-        """The factor up to which a ratio against this side says nothing: the side against itself, in two processes. One
-        that is far below the limit need not be known better."""
+        """Return the factor up to which a ratio against this side means nothing, by timing the side against itself in
+        two processes. Few rounds are enough if the factor is far below the limit.
+        """
         key = (*side.key, limit)
         if key not in self._floors:
             self.tell(f"{side.words} against itself")
@@ -109,10 +110,12 @@ class Stopwatch:
         limits: RoundLimits | None = None,
         settled: Callable[[Estimate], bool] = lambda ratio: False,
     ) -> RatioMeasured | Unmeasured:
-        """Time a side against another, in two new processes. With `other_first` they are started and timed in the other
-        order. Without `limits`, the rounds are those of the effort. Once the ratio so far has `settled` the question,
-        no round after the fewest is begun. What settles it may never make a finding, since an interval that is looked
-        at again and again lies beyond a limit by chance sooner or later."""
+        """Time a side against another in two new processes.
+
+        `other_first`: start and time them in the other order. `limits`: rounds, by default those of the effort.
+        `settled`: ends the measurement once it holds for the ratio so far, after the fewest rounds; it must never hold
+        for a finding, since an interval that is tested again and again exceeds any limit by chance sooner or later.
+        """
         by_cpu = own.target.device == other.target.device == "cpu"  # a GPU works while the processor waits
         clock = "cpu" if by_cpu else "wall"
 
@@ -160,24 +163,25 @@ def _measured(taken: Rounds, clock: str, version: str, other_version: str) -> Ra
 
 
 def is_beyond(found: RatioMeasured, limit: float, floor: float) -> bool:
-    """Does the whole interval lie beyond the limit and the noise, by more than a call costs? The wall clock must not
-    contradict: threads that spin use CPU time and no one's patience."""
+    """True if the whole interval lies beyond the limit and the noise, and the difference is more than a call costs.
+    Wall time must not contradict, since spinning threads use CPU time without anyone waiting longer.
+    """
     apart = found.own_seconds - found.other_seconds
     return found.ratio.low > max(limit, floor) and apart > LEAST_SECONDS and found.wall.high > limit
 
 
 def plainly_below(ratio: Estimate, limit: float) -> bool:
-    """Does the whole interval lie below half the way to the limit? More rounds would make no finding of this."""
+    """True if the whole interval lies below half the way to the limit; more rounds would not make that a finding."""
     return ratio.high < 1 + (limit - 1) / 2
 
 
 def is_too_short(found: RatioMeasured, limit: float) -> bool:
-    """Is it beyond the limit by no more than a call may cost?"""
+    """True if the ratio is beyond the limit, but by no more time than a call may cost."""
     return found.ratio.low > limit and found.own_seconds - found.other_seconds <= LEAST_SECONDS
 
 
 def conclude(measured: tuple[RatioMeasured, ...], limit: float, floor: float) -> str:
-    """What may be said after a measurement, or after two."""
+    """Return the conclusion from one or two measurements."""
     first, *more = measured
     if floor >= limit:
         return TOO_NOISY

@@ -1,7 +1,8 @@
-"""Does compile time, or memory, grow faster than the program? It is repeated to 10, 20, 40, ... nodes and compiled.
+"""Measure whether compile time or memory grows faster than the program, by repeating the program to 10, 20, 40, ...
+nodes and compiling it.
 
-Every size is compiled in a fresh process, all sizes in turn, several times. What is timed is the CPU time to the first
-result less one ordinary call. A finding is an exponent whose interval lies beyond the limit in two such series.
+Every size is compiled in a fresh process, all sizes in turn, several times. The measured time is the CPU time to the
+first result minus one ordinary call. A finding is an exponent whose interval lies beyond the limit in two such series.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from driftline.perf.repeated import own_nodes, repeated_case
 from driftline.perf.result import GrowthRow
 
 EXPONENT = 1.5  # growing faster than this is a finding
-LEAST_SECONDS = 0.5  # of compiling the largest program: what takes less is nobody's trouble
+LEAST_SECONDS = 0.5  # least time to compile the largest program: less is not worth reporting
 LEAST_BYTES = 64 << 20
 
 
 def sizes_to(nodes: int) -> tuple[int, ...]:
-    """10, 20, 40, ... operators, and no more than these."""
+    """Return 10, 20, 40, ... up to `nodes`."""
     return tuple(10 << doubled for doubled in range((nodes // 10).bit_length()))
 
 
@@ -39,18 +40,18 @@ SIZES = sizes_to(320)
 
 @dataclass(frozen=True)
 class GrowthEffort:
-    """How much is measured."""
+    """The limits of a growth measurement."""
 
     sizes: tuple[int, ...] = SIZES
     passes: int = 3  # of all sizes, in each series
-    series: int = 2  # a second one confirms what the first shows; with one, nothing is confirmed
+    series: int = 2  # the second series confirms the first; a single one is not confirmed
     seconds: float = 60.0  # of CPU for one program: no larger one is compiled after that
     timeout: float = 900.0
 
 
 @dataclass
 class _Series:
-    """What was measured at each size, by passes."""
+    """The measurements at each size, by passes."""
 
     seconds: list[list[float]] = field(default_factory=list)
     memory: list[list[float]] = field(default_factory=list)
@@ -60,7 +61,7 @@ class _Series:
 
 
 class Grower:
-    """Measures one program on targets, repeated to several sizes."""
+    """Measures how the costs of one program grow on targets, by repeating it to several sizes."""
 
     def __init__(
         self, checker: Checker, case: Case, effort: GrowthEffort, limit: float, tell: Callable[[str], None]
@@ -74,6 +75,7 @@ class Grower:
         self._own = own_nodes(case.program)
 
     def measure(self, target: Target) -> GrowthRow:
+        """Measure how compile time and memory grow on a target."""
         row = GrowthRow(str(target))
         if len(self._copies()) <= FEWEST_SIZES:
             told = f"the program has {self._own} operators, and at most {max(self._effort.sizes)} make too few sizes"
@@ -114,7 +116,7 @@ class Grower:
         return tuple(found)
 
     def _series(self, target: Target, copies: tuple[int, ...]) -> tuple[tuple[int, ...], _Series]:
-        """Each size so many times, in turn: what disturbs the machine for a while disturbs all sizes."""
+        """Measure each size several times, in turn, so that a temporary disturbance affects all sizes."""
         taken = _Series([[] for _ in copies], [[] for _ in copies])
         for number in range(self._effort.passes):
             for at, count in enumerate(copies):
@@ -130,7 +132,7 @@ class Grower:
         return tuple(count * self._own for count in copies), taken
 
     def _compiled(self, target: Target, copies: int) -> tuple[float, float]:
-        """CPU seconds and peak bytes of compiling so many copies."""
+        """Return the CPU seconds and peak bytes of compiling `copies` copies."""
         case = self._repeated(copies)
         form = self._checker.form_for(case, target)
         if isinstance(form, Execution):

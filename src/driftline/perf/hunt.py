@@ -1,10 +1,10 @@
-"""A hunt for programs that a compiler makes slow: generated, screened with few rounds, cut to the operators that are
-slow by themselves, and confirmed by the question of `perf check`.
+"""Hunt for programs that a compiler makes slow: generate them, screen them with few rounds, cut them to the operators
+that are slow alone, and confirm them like `perf check`.
 
-Most programs are not slow, and a screen says so after a few rounds. One that is beyond the limit in the whole screen,
-and then once more, in other processes and in the other order, is a finding: the screen counts as the first time.
-A program depends on the seed and its number alone. It is noted when all targets are done with it; one that was cut off
-is done again by `--resume`. Programs are timed one after the other: two at once would disturb each other.
+Most programs are not slow, and the screening ends after a few rounds. A program is a finding if it is beyond the limit
+in the whole screening and once more in other processes and in the other order. A program depends on the seed and its
+number alone. It is noted when all targets are done with it; one that was cut off is done again by `--resume`. Programs
+are timed one after the other: two at once would disturb each other.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _CUT = Mode(DataFlow.CUT, Returned.UNREAD)
 
 
 class PerfHunt:
-    """One hunt."""
+    """One hunt for slow programs."""
 
     def __init__(self, checker: Checker, store: Store, entry: PerfHuntEntry, options: CheckOptions) -> None:
         self._checker = checker
@@ -70,7 +70,7 @@ class PerfHunt:
         self._listener = listener
 
     def run(self) -> PerfHuntEntry:
-        """Hunt until the time is over, or there were enough programs."""
+        """Hunt until the time is over or enough programs were tested."""
         plan = self.entry.plan
         self._checker.pool.deadline = self._begun + plan.seconds
         try:
@@ -118,7 +118,7 @@ class PerfHunt:
             return None
 
     def _examined(self, graph: Graph, case: Case, target: Target) -> str:
-        """What came of a program on a target, in a word."""
+        """Return the outcome of a program on a target, in a word."""
         sides = self._sides(case, target)
         if sides is None:
             return "no baseline"
@@ -156,8 +156,9 @@ class PerfHunt:
     def _smallest(
         self, graph: Graph, case: Case, screened: RatioMeasured, target: Target
     ) -> tuple[Case, RatioMeasured]:
-        """The smallest part that is still slow, an operator alone or the program less one operator after the other,
-        and what the screen measured of it."""
+        """Return the smallest part that is still slow, with its screening: a single operator, or the program with
+        operators removed one after another.
+        """
         best = case, screened
         while len(graph.nodes) > 1:
             for part in parts_of(graph):
@@ -188,7 +189,7 @@ class PerfHunt:
 
 
 def parts_of(graph: Graph) -> Iterator[Graph]:
-    """Single operators first, then the program less one operator each."""
+    """Yield single operators, then the program with one operator less each."""
     base, every = read_generated(graph), range(len(graph.nodes))
     wanted = [{at} for at in every]
     wanted += [set(every) - {at} for at in every] if len(graph.nodes) > 2 else []

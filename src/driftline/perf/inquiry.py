@@ -1,6 +1,6 @@
-"""The searches of `driftline.diagnose` for bugs that are about cost: the same courses, with another question.
+"""Run the searches of `driftline.diagnose` for bugs about cost: the searches are the same, only the question differs.
 
-Timings are taken one after the other: two at once would disturb each other.
+Timings run one after another, since they would disturb each other.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _SLOW = TrialWords("take too long", "is fast", "makes it fast", measured=True)
 _GROWTH = TrialWords(
     "grow too fast", "grows no faster than its program", "makes it grow no faster than its program", measured=True
 )
-_HALF = 0.5  # of what is too much: less than that is a difference worth saying
+_HALF = 0.5  # share of the excess cost: less than that counts as much better
 
 
 class CostInquiry:
-    """What a stored finding asks, in the forms that the searches need."""
+    """Provides the question of a stored finding in the forms that the searches need."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class CostInquiry:
 
 
 def _require_reducible(failing: Failing) -> None:
-    """Refuse a finding about two programs: a smaller one has no twin."""
+    """Raise for a finding about a given twin: a smaller program has no twin."""
     bug = failing.bug
     kept = measurement_of(bug, failing.finding)
     if isinstance(kept, SlowMeasurement) and kept.baseline_case and kept.row.against not in MADE_TWINS:
@@ -94,7 +94,7 @@ def _require_reducible(failing: Failing) -> None:
 
 
 class CostTrials:
-    """One program on one target after another: is it still too expensive?"""
+    """Tests on several targets whether one program is still too expensive."""
 
     def __init__(self, checker: Checker, case: Case, question: CostQuestion, words: TrialWords) -> None:
         self._checker = checker
@@ -104,10 +104,13 @@ class CostTrials:
         self.internal_errors: list[str] = []
 
     def ask(self, target: Target, *, fresh: bool = False) -> Reply:
-        """A target on which it costs much less, and still too much, is neither: that is worth saying. So is one on
-        which it costs no longer too much, and not much less: another measurement may say otherwise.
-        What takes most of a large cost away is a cure, even where the rest lies at the limit. A twin stays on the
-        target of the case: an option that only makes the twin slow is no cure."""
+        """Test a target and return PASS, SAME or NEITHER.
+
+        NEITHER means that the program costs much less but still too much, or no longer too much but not much less;
+        another measurement may say otherwise. PASS includes targets that take most of a large cost away, even if the
+        rest lies slightly beyond the limit. A twin stays on the target of the case, since an option that only makes the
+        twin slow is no cure.
+        """
         try:
             found = self._question.ask(self._checker, self._case, target, sure=fresh, twin_on=self._case.targets[0])
         except PoolExpired as ended:
@@ -125,7 +128,7 @@ class CostTrials:
 
 
 class _CostAsker(Asker):
-    """Asks candidates of a reduction, one after the other."""
+    """Tests the candidates of a reduction, one after another."""
 
     tries = 1
     nodes_only = True  # a smaller tensor is no clearer: it only takes less time

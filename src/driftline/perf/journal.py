@@ -1,5 +1,6 @@
-"""What a store keeps of hunts for slow programs: a file for each, rewritten after every program, so that a killed hunt
-goes on where it was."""
+"""Store the state of hunts for slow programs: one file for each, rewritten after every program, so that a killed hunt
+can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _MOST = 8 << 20  # bytes of an entry that are read
 
 @dataclass(frozen=True)
 class PerfPlan:
-    """What was asked for."""
+    """The settings of a hunt."""
 
     targets: tuple[str, ...]
     against: str = "eager"
@@ -33,19 +34,19 @@ class PerfPlan:
 
 @dataclass(frozen=True)
 class PerfHuntEntry:
-    """A hunt as far as it is. Programs before `number` are done."""
+    """The state of a hunt. Programs before `number` are done."""
 
     id: int
     plan: PerfPlan
     number: int = 0
     seconds: float = 0.0
-    counts: Mapping[str, int] = field(default_factory=dict)  # what came of programs on targets, in a word -> how many
+    counts: Mapping[str, int] = field(default_factory=dict)  # outcome of a program on a target, in a word -> number
     bugs: tuple[str, ...] = ()
     finished: bool = False
 
 
 class PerfJournal:
-    """The hunts for slow programs of a store."""
+    """The hunts for slow programs in a store."""
 
     def __init__(self, store: Store) -> None:
         self._folder = store.path / FOLDER
@@ -61,15 +62,15 @@ class PerfJournal:
         write_private(self._folder / f"{entry.id}.json", [data], lasting=True)
 
     def last(self) -> int:
-        """The number of the hunt that was begun last; 0 where there is none."""
+        """Return the number of the last hunt, or 0 if there is none."""
         return max((int(path.stem) for path in self._files()), default=0)
 
     def entry(self, number: int) -> PerfHuntEntry:
-        """The hunt of this number, as far as it is."""
+        """Return the state of a hunt."""
         return _read(self._folder / f"{number}.json")
 
     def unfinished(self, seconds: float = 0.0) -> PerfHuntEntry:
-        """The last hunt that did not come to its end. A new time counts from its beginning."""
+        """Return the last unfinished hunt. `seconds`: a new budget, which counts from the start of the hunt."""
         for path in sorted(self._files(), key=lambda path: -int(path.stem)):
             entry = _read(path)
             if entry.finished:

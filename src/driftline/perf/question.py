@@ -1,6 +1,6 @@
-"""Is a finding of `driftline perf` still there, in this program and on this target?
+"""Test whether a finding of `driftline perf` is still there, for a program and a target.
 
-Asked twice over: a screen with few rounds, and, where it must be `sure`, the whole question of `perf check`.
+There are two ways to ask: with few rounds, or, if `sure` is set, with the full measurement of `perf check`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ _FAIR = 1.2  # times the limit
 
 @dataclass(frozen=True)
 class CostAnswer:
-    """`still` is nothing when the measurement cannot say. `amount` is how many times longer, or the exponent; `most` is
-    the far end of its interval, where the measurement is worth anything."""
+    """The answer to a question. `still` is None if the measurement cannot tell. `amount` is the ratio or exponent;
+    `most` is the upper end of its interval, if the measurement is reliable.
+    """
 
     still: bool | None
     reason: str
@@ -57,26 +58,30 @@ class CostAnswer:
 
 
 class CostQuestion(Protocol):
-    """What a finding asks of a program on a target."""
+    """The question of a finding, which can be asked of any program and target."""
 
     usual: float  # the amount when it was found
     limit: float  # the amount that is a finding
-    fair: float  # what is left of a much larger amount may be as much as this
+    fair: float  # the amount that may remain after a cure of a much larger amount
 
     @property
     def message(self) -> str:
-        """Tells this question from others."""
+        """A text that distinguishes this question from others."""
         ...
 
     def ask(
         self, checker: Checker, case: Case, target: Target, *, sure: bool = False, twin_on: Target | None = None
     ) -> CostAnswer:
-        """`twin_on` is the target on which a twin is timed, where that is another one."""
+        """Measure a program on a target. `sure`: with the full effort. `twin_on`: the target on which a twin is timed,
+        if another one.
+        """
         ...
 
 
 class SlowQuestion:
-    """Is it still slower than the limit allows? A twin is timed on the same target, another baseline on its own."""
+    """Asks whether a program is still slower than the limit. A twin is timed on the same target, another baseline on
+    its own.
+    """
 
     def __init__(self, kept: SlowMeasurement, twin: Case | None, effort: Effort, tell: Announce) -> None:
         last = kept.row.measured[-1]
@@ -104,19 +109,21 @@ class SlowQuestion:
         return self._surely(watch, own, other) if sure else self._screened(watch, own, other)
 
     def _other(self, checker: Checker, case: Case, target: Target) -> Side | str:
-        """A twin that Driftline makes is made anew: the program may be a smaller one."""
+        """Return the side to compare with. A twin that Driftline makes is made again, since the program may be a
+        smaller one.
+        """
         if self._kept.row.against in MADE_TWINS:
             return baseline(checker, replace(case, targets=()), target, self._kept.row.against)
         return _side(self._twin, target) if self._twin else _side(case, Target.parse(self._kept.baseline))
 
     def _watch_of(self, checker: Checker) -> Stopwatch:
-        """The same while the checker is: it remembers the noise."""
+        """Return the same stopwatch for the same checker, since it remembers the noise."""
         if self._watch is None or self._watch.checker is not checker:
             self._watch = Stopwatch(checker, self._effort, self._tell)
         return self._watch
 
     def _screened(self, watch: Stopwatch, own: Side, other: Side) -> CostAnswer:
-        """With few rounds; with more where these leave it open."""
+        """Answer with few rounds, and with more if those leave the question open."""
         found = watch.measure(own, other, limits=RoundLimits(SCREENING_ROUNDS, watch.effort.seconds))
         if isinstance(found, RatioMeasured) and _is_open(found, self._kept.limit):
             found = watch.measure(own, other)
@@ -138,7 +145,7 @@ class SlowQuestion:
 
 
 class GrowthQuestion:
-    """Does compile time, or memory, still grow faster than the limit allows?"""
+    """Asks whether compile time or memory still grows faster than the limit."""
 
     def __init__(self, kept: GrowthMeasurement, kind: str, tell: Announce) -> None:
         self.usual = _exponent(kept.row, kind)
@@ -174,7 +181,7 @@ def question_of(
     effort: Effort | None = None,
     tell: Announce = lambda words: None,
 ) -> SlowQuestion | GrowthQuestion:
-    """What a stored finding asks; without one, the first of the bug."""
+    """Return the question of a stored finding, by default of the first finding of the bug."""
     kept = measurement_of(bug, finding)
     if isinstance(kept, GrowthMeasurement):
         return GrowthQuestion(kept, bug.fingerprint.kind, tell)
@@ -187,20 +194,23 @@ def _side(case: Case, target: Target) -> Side:
 
 
 def screened_slow(found: RatioMeasured, limit: float) -> bool | None:
-    """Whether a ratio lies beyond the limit; neither when its interval holds the limit, or calls are too short."""
+    """True if the ratio lies beyond the limit, False if below; None if its interval contains the limit, or calls are
+    too short.
+    """
     if is_beyond(found, limit, 1.0):
         return True
     return None if is_too_short(found, limit) else _below(found, limit)
 
 
 def _is_open(found: RatioMeasured, limit: float) -> bool:
-    """Would more rounds say more?"""
+    """True if more rounds could decide the question."""
     return screened_slow(found, limit) is None and not is_too_short(found, limit)
 
 
 def still_slow(row: PerfRow, limit: float) -> bool | None:
-    """Only an interval that lies below the limit as a whole says that it is not; neither when the interval holds the
-    limit, or calls have become too short to be told apart."""
+    """True if the row is a finding, False if its whole interval lies below the limit; None if the interval contains the
+    limit, or the measurement is too noisy or too short.
+    """
     if row.found:
         return True
     if not row.measured or row.conclusion in (TOO_NOISY, TOO_SHORT, UNCONFIRMED):
@@ -213,7 +223,7 @@ def _below(found: RatioMeasured, limit: float) -> bool | None:
 
 
 def still_grows(row: GrowthRow, kind: str, limit: float) -> bool | None:
-    """As `still_slow`, of exponents; also over when the largest program needs too little to be a finding."""
+    """Like `still_slow`, for exponents. Also False if the largest program needs too little to be a finding."""
     if kind in row.found:
         return True
     of_memory = kind == Kind.MEMORY

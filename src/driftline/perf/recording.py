@@ -1,4 +1,4 @@
-"""Slow programs as bugs of the store: named by compiler, kind, operators and dtypes, with what measures them again."""
+"""Store slow programs as bugs, named by compiler, kind, operators and dtypes, with their measurements."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEY = "perf"  # where a finding keeps its measurement
 
 @dataclass(frozen=True)
 class SlowMeasurement:
-    """What a finding of the kind `slow` keeps, and a replay asks again."""
+    """The measurement that a finding of kind `slow` stores and a replay repeats."""
 
     row: PerfRow
     limit: float
@@ -47,7 +47,7 @@ class SlowMeasurement:
 
 @dataclass(frozen=True)
 class GrowthMeasurement:
-    """What a finding of the kinds `slow-compile` and `memory` keeps."""
+    """The measurement that a finding of kind `slow-compile` or `memory` stores."""
 
     row: GrowthRow
     limit: float
@@ -62,7 +62,7 @@ def slow_fingerprint(case: Case, target: Target) -> Fingerprint:
 
 @dataclass(frozen=True)
 class StoredFindings(Findings):
-    """Keeps findings in a store."""
+    """Stores findings as bugs."""
 
     store: Store
 
@@ -75,7 +75,7 @@ class StoredFindings(Findings):
 
 
 def record_slow(store: Store, own: Side, other: Side, row: PerfRow, limit: float) -> Bug:
-    """Keep a target that is slow."""
+    """Store the finding that a target is slow."""
     twin = own.case.program.digest != other.case.program.digest
     held = store.save_case(other.case.only(other.target)) if twin else ""
     kept = SlowMeasurement(row, limit, str(other.target), held)
@@ -84,14 +84,14 @@ def record_slow(store: Store, own: Side, other: Side, row: PerfRow, limit: float
 
 
 def record_growth(store: Store, case: Case, target: Target, row: GrowthRow, limit: float) -> list[Bug]:
-    """Keep what grows too fast: compile time, memory, or both."""
+    """Store the findings about growth: compile time, memory, or both."""
     kept = GrowthMeasurement(row, limit)
     found = [_CostFinding(Kind(kind), growth_sentence(row, kind, limit), kept) for kind in row.found]
     return [_record(store, case, target, one) for one in found]
 
 
 def measurement_of(bug: Bug, finding: Finding | None = None) -> SlowMeasurement | GrowthMeasurement:
-    """What a stored finding says was measured; without one, the first of the bug."""
+    """Return the measurement of a stored finding, by default of the first finding of the bug."""
     held = (finding or bug.findings[0]).verdict.get(KEY)
     try:
         if isinstance(held, dict) and "slow" in held:
@@ -104,7 +104,7 @@ def measurement_of(bug: Bug, finding: Finding | None = None) -> SlowMeasurement 
 
 
 def timing_script(store: Store, bug: Bug) -> Exported:
-    """The script that shows a finding, as far as there is one."""
+    """Return a script that shows the finding, or the reason why there is none."""
     kept = measurement_of(bug)
     if isinstance(kept, SlowMeasurement) and kept.baseline_case:
         return Exported("", False, "only a program that is slow by itself has a script; driftline replay measures it")
@@ -132,7 +132,7 @@ def _fingerprint(case: Case, target: Target, kind: Kind) -> Fingerprint:
 
 @dataclass(frozen=True)
 class _CostFinding:
-    """What is wrong with what a program costs on a target."""
+    """A finding about cost, ready to be stored."""
 
     kind: Kind
     sentence: str

@@ -1,6 +1,7 @@
-"""A program so many times in a row: each copy takes the result of the one before it, so that none can be left out.
+"""Repeat a program several times in a row: each copy takes the result of the one before it, so that none can be
+optimised away.
 
-Where no input can take the result, the copies stand side by side, each on inputs of its own.
+If no input can take the result, the copies run side by side, each on its own inputs.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def program():
 
 
 def repeated_case(checker: Checker, case: Case, copies: int) -> Case:
-    """The program of so many copies, with inputs. Refuses what is neither a torch program in Python nor ONNX."""
+    """Return a case that repeats the program `copies` times. Raise for programs that are neither torch programs in
+    Python nor ONNX models.
+    """
     program = case.program
     if program.form == "onnx":
         opened = open_program(str(_repeated_file(checker, program, copies)), checker.pool, case.options)
@@ -77,7 +80,9 @@ def repeated_case(checker: Checker, case: Case, copies: int) -> Case:
 
 
 def own_nodes(program: Program) -> int:
-    """How many nodes a copy counts for: those of an ONNX model, else the operators that the text names."""
+    """Return the number of nodes that one copy counts for: the nodes of an ONNX model, otherwise the operators of the
+    program.
+    """
     if program.form != "onnx":
         return max(1, len(operators_of(program)))
     import onnx
@@ -101,7 +106,7 @@ def _repeated_file(checker: Checker, program: Program, copies: int) -> Path:
 
 
 def _model(program: Program) -> Any:
-    """An `onnx.ModelProto`; a file format, not a compiler."""
+    """Load the `onnx.ModelProto` of a program. ONNX is a file format here, not a compiler."""
     import onnx
 
     return onnx.load(str(program.path))

@@ -1,4 +1,4 @@
-"""Measuring a stored finding again: is it still slow?"""
+"""Measure a stored finding again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from driftline.store import Bug, Store
 
 @dataclass(frozen=True)
 class CostReplay:
-    """What a new measurement says of a finding."""
+    """The result of measuring a finding again."""
 
     bug: Bug
     answer: ReplayAnswer

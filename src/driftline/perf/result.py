@@ -1,4 +1,4 @@
-"""What `driftline perf check` found: a row for each target against each baseline, as `--json` prints it."""
+"""The result of `driftline perf check`: a row for each target and baseline, as printed by `--json`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class PerfRow:
-    """One target against one baseline."""
+    """The result for one target and one baseline."""
 
     target: str
     against: str
@@ -30,7 +30,7 @@ class PerfRow:
 
 @dataclass(frozen=True)
 class GrowthRow:
-    """How compile time and memory of one target grow with the program."""
+    """The growth of compile time and memory of one target with the size of the program."""
 
     target: str
     nodes: tuple[int, ...] = ()
@@ -45,7 +45,7 @@ class GrowthRow:
 
 @dataclass(frozen=True)
 class PerfRun:
-    """All of a `driftline perf check`."""
+    """The whole result of `driftline perf check`."""
 
     program: str
     ratio: float

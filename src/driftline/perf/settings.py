@@ -1,4 +1,4 @@
-"""The settings of `driftline perf`: of one program that is timed, and of a hunt for slow programs."""
+"""The settings of `driftline perf`: for timing one program, and for a hunt for slow programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from driftline.perf.twins import MADE_TWINS
 
 
 class PerfKeywords(TypedDict, total=False):
-    """The settings of a timed program as keyword arguments; the fields of `PerfSettings`."""
+    """The fields of `PerfSettings` as keyword arguments."""
 
     targets: Sequence[str]
     against: Sequence[str]
@@ -36,7 +36,7 @@ class PerfKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class PerfSettings:
-    """How one program is timed. Settings that contradict each other are refused when an instance is made."""
+    """The settings for timing one program. Contradictory settings raise when an instance is made."""
 
     targets: Sequence[str]
     against: Sequence[str] = ()  # "eager", "plain" (the target's own unoptimised mode) or other targets
@@ -67,7 +67,7 @@ class PerfSettings:
 
     @property
     def twin_program(self) -> str:
-        """The program that is the twin; empty where a twin is made, or there is none."""
+        """The given twin program; empty if there is none, or if the twin is made by Driftline."""
         return "" if not self.twin or self.twin in MADE_TWINS else self.twin
 
     def checks(self, plugins: tuple[str, ...]) -> CheckOptions:
@@ -83,7 +83,7 @@ class PerfSettings:
 
 
 class PerfHuntKeywords(TypedDict, total=False):
-    """The settings of a hunt for slow programs as keyword arguments; the fields of `PerfHuntSettings`."""
+    """The fields of `PerfHuntSettings` as keyword arguments."""
 
     seconds: float | None
     programs: int
@@ -96,7 +96,7 @@ class PerfHuntKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class PerfHuntSettings:
-    """What a hunt for slow programs is asked for."""
+    """The settings of a hunt for slow programs."""
 
     seconds: float | None = None  # None: ten minutes
     programs: int = 0  # at most; 0: as many as the time allows
@@ -104,7 +104,7 @@ class PerfHuntSettings:
     against: str = EAGER  # one baseline: "eager", "plain", a twin or a target
     ratio: float = LIMIT
     seed: int = 0
-    resume: bool = False  # go on with the last one that was interrupted
+    resume: bool = False  # resume the last interrupted hunt
 
     def __post_init__(self) -> None:
         if self.resume and self.targets is not None:

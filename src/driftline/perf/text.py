@@ -1,4 +1,4 @@
-"""A `perf check` as people read it on a terminal."""
+"""Print the results of `driftline perf` on a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STYLES = {SLOW: "bold red", SLOWER: "yellow", UNCONFIRMED: "yellow", FASTER: "g
 
 
 def show_perf(run: PerfRun, store: Path) -> None:
-    """The noise first, then a table, then what was found and the commands that show it in the store."""
+    """Print the noise, a table of results, and the findings with commands to show and replay them."""
     out = console()
     floors = {row.against: row.floor for row in run.rows if row.floor}
     for against, floor in floors.items():
@@ -98,7 +98,7 @@ def _show_growth(row: GrowthRow) -> None:
 
 
 def show_hunt(entry: PerfHuntEntry, store: Store) -> None:
-    """What came of the programs, and the bugs with their sentences."""
+    """Print the outcomes of the programs of a hunt, and the bugs."""
     out = console()
     came = (
         ", ".join(f"{count} {words}" for words, count in Counter(entry.counts).most_common()) or "none came to its end"

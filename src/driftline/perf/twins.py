@@ -1,7 +1,7 @@
-"""Twins that Driftline makes of a program: the same operators on tensors in another memory layout, or of another dtype
-of the same width.
+"""Make twins of a program: the same operators on tensors in another memory layout, or of another dtype of the same
+width.
 
-layout   inputs and weights of four axes lie channels last, those of two or more with their last two axes swapped
+layout   inputs and weights of four axes become channels-last; others have their last two axes swapped
 dtype    float16 and bfloat16, float32 and int32, float64 and int64, int8 and uint8 stand for each other
 """
 
@@ -77,7 +77,7 @@ def program():
 
 
 def made_twin(checker: Checker, case: Case, kind: str) -> Case:
-    """The twin of a torch program in Python, on the same numbers. Refuses what has none."""
+    """Return the twin of a torch program in Python, with the same numbers. Raise if there is none."""
     program = case.program
     if program.form != "source" or program.framework != "torch":
         raise DriftlineError(f"{program.name}: a twin is made of torch programs in Python; name another program.")
@@ -100,7 +100,7 @@ def made_twin(checker: Checker, case: Case, kind: str) -> Case:
 
 
 def _converted(array: Array) -> Array:
-    """As `dtype` in the text of the twin does it."""
+    """Convert an array like the function `dtype` in the text of the twin."""
     name = _OTHER.get(array.dtype.name)
     if name is None:
         return array

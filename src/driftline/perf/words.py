@@ -1,4 +1,4 @@
-"""Rows of a `perf check`, and findings, in words."""
+"""Describe the rows and findings of a `perf check` in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.perf.twins import MADE_TWINS
 
 
 def row_words(row: PerfRow) -> str:
-    """A row in a line, as soon as it is there."""
+    """Describe a row in one line."""
     if row.problem:
         return row.problem
     found = row.measured[-1]
@@ -31,7 +31,7 @@ def exponent(found: Estimate) -> str:
 
 
 def slow_sentence(row: PerfRow, limit: float) -> str:
-    """What a finding says."""
+    """Return the sentence that describes a slow program."""
     first, again = row.measured[0], row.measured[-1]
     same_device = {"eager": "eager", "twin": "a twin program of the same meaning", **MADE_TWINS}
     than = same_device.get(row.against, row.against)
@@ -45,6 +45,7 @@ def slow_sentence(row: PerfRow, limit: float) -> str:
 
 
 def growth_sentence(row: GrowthRow, kind: str, limit: float) -> str:
+    """Return the sentence that describes a growth finding."""
     exponents = row.memory_exponents if kind == Kind.MEMORY else row.time_exponents
     what = "the memory of compiling" if kind == Kind.MEMORY else "compile time"
     if kind == Kind.MEMORY:

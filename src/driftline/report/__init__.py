@@ -1,4 +1,4 @@
-"""Results for readers: one file per format. Engines know none of them."""
+"""Writers of results, one module per output format. The modules that produce results do not import them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 def write_report(store: Store, out: Path, format: str | None = None, library: Library | None = None) -> None:
-    """Write what an open store holds, in the format asked for or that of the file's suffix."""
+    """Write the bugs and statistics of an open store to `out`, in the named format or, without one, in the format of
+    the file's suffix.
+    """
     from driftline.report.formats import choose_format
     from driftline.report.pages import write_paged
 

@@ -1,6 +1,6 @@
-"""Which bugs of a list look alike, by their fingerprints alone: quick enough for thousands of them.
+"""Find bugs of a list that look alike by comparing fingerprints only, which is fast enough for thousands of bugs.
 
-`kinship.py` looks at programs and types too, and says more; it needs the whole report.
+`kinship.py` also compares programs and types, and is more precise, but needs the whole report.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _MESSAGE = 60  # characters by which errors are compared
 
 
 def alike(bugs: Iterable[Bug]) -> dict[str, str]:
-    """For each bug that looks like an older one: which one that is. One compiler, one way to fail, the same kernels."""
+    """Map the id of each bug that looks like an older bug to the id of that older bug. Two bugs look alike if they have
+    the same compiler, a similar way to fail, and the same kernels.
+    """
     first: dict[tuple[str, str, str], str] = {}
     like: dict[str, str] = {}
     for bug in sorted(bugs, key=lambda bug: (bug.first_seen, bug.id)):

@@ -1,7 +1,7 @@
-"""The causes of stored bugs. Held against the library each time: nothing of a cause is kept in the store.
+"""Look up the causes of stored bugs. The library is searched each time; causes are not kept in the store.
 
-What a finding must say for that (operators, dtypes, processor, answers of experiments) is written down with it when it
-is recorded; findings of older stores do not say it, and go without.
+The facts that this needs of a finding (operators, dtypes, processor, answers of experiments) are stored when the
+finding is recorded. Findings of older stores lack them, and conditions on these facts do not hold for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from driftline.store import Bug, Finding
 
 
 def sighting_in(bug: Bug, finding: Finding) -> Sighting:
-    """The facts of a stored finding."""
+    """Return the facts of a stored finding that causes are matched against."""
     facts: Mapping[str, Any] = finding.verdict.get("sighting") or {}
     try:
         options = dict(Target.parse(finding.target).options)
@@ -44,8 +44,9 @@ def sighting_in(bug: Bug, finding: Finding) -> Sighting:
 
 
 def causes_of(bug: Bug, library: Library | None = None) -> tuple[Cause, ...]:
-    """The causes that explain a bug: all of one finding, and nothing that was measured of the others contradicts.
-    Experiments are made on the first finding alone."""
+    """Return the causes that explain at least one finding of a bug and that no other finding contradicts. Experiments
+    are run on the first finding only.
+    """
     known = builtin() if library is None else library
     seen = [sighting_in(bug, finding) for finding in bug.findings]
     return tuple(
@@ -58,18 +59,21 @@ def causes_of(bug: Bug, library: Library | None = None) -> tuple[Cause, ...]:
 
 
 def is_accepted(bug: Bug, library: Library | None = None) -> bool:
-    """Does a cause explain it that the user has accepted?"""
+    """True if a cause that explains the bug is marked as accepted."""
     return any(cause.accepted for cause in causes_of(bug, library))
 
 
 def accepted_among(bugs: Iterable[Bug], library: Library | None = None) -> frozenset[str]:
+    """Return the ids of the bugs that are explained by an accepted cause."""
     return frozenset(bug.id for bug in bugs if is_accepted(bug, library))
 
 
 def by_cause(bugs: Sequence[Bug], library: Library | None = None) -> list[tuple[Cause | None, list[Bug]]]:
-    """Bugs in the order of a list, those of one cause together where the first of them stands, and those without a
-    cause too. A bug that is less serious overtakes none for that: a cause of bugs of several kinds stands there
-    several times."""
+    """Group bugs by cause, keeping the order of the list.
+
+    A group stands where its first bug stands; bugs without a cause form a group too. Bugs are grouped only among those
+    of equal status and severity, so a cause may occur several times in the result.
+    """
     found: list[tuple[Cause | None, list[Bug]]] = []
     for _, equally_serious in groupby(bugs, key=_rank):
         together: dict[str, tuple[Cause | None, list[Bug]]] = {}
@@ -90,7 +94,7 @@ def _rank(bug: Bug) -> tuple[Status, int]:
 
 
 def words_of(cause: Cause) -> str:
-    """A cause as one line beside a bug: what it is, where it was reported, why it is debatable."""
+    """Describe a cause in one line for display beside a bug: its title, where it was reported, why it is debatable."""
     told = f"cause: {cause.title} ({cause.id})"
     if cause.reported:
         told += f"; reported: {cause.reported}"

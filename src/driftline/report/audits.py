@@ -1,4 +1,4 @@
-"""What an audit of rewrite rules brought, for the terminal and as JSON."""
+"""Show the result of an audit of rewrite rules in the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_REASONS = 12
 
 
 def audit_json(result: AuditResult, store: Store) -> dict[str, Any]:
-    """The answer of `patterns audit --json`; schema in docs/json.md."""
+    """Return the output of `patterns audit --json`; docs/json.md has the schema."""
     compilers = {name: one.counts() for name, one in result.compilers.items()}
     return {
         "schema": 1,
@@ -63,6 +63,7 @@ def _summed(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def bug_json(bug: Bug, found: Told, store: Store) -> dict[str, Any]:
+    """Return one bug of an audit as JSON."""
     return {
         "id": bug.id,
         "status": str(bug.status),
@@ -73,7 +74,9 @@ def bug_json(bug: Bug, found: Told, store: Store) -> dict[str, Any]:
 
 
 def show_audit(result: AuditResult, store: Store) -> None:
-    """How far each compiler's rules were brought, what stood in the way, and what was found."""
+    """Print how many rules of each compiler were built, matched and fired, why others did not fire, and the bugs
+    found.
+    """
     out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False)
     table = Table(box=None, pad_edge=False)
     for column in ("compiler", "version"):
@@ -122,6 +125,9 @@ def _show_reasons(out: Console, result: AuditResult) -> None:
 
 
 def show_bugs(out: Console, result: AuditResult, store: Store) -> None:
+    """Print a table of the bugs of an audit, then the script of the first one with the commands to replay and report
+    it.
+    """
     table = Table(box=None, pad_edge=False)
     table.add_column("bug", no_wrap=True)
     table.add_column("rule", overflow="fold")
@@ -152,8 +158,9 @@ _MANY = (DECOMPOSITION, LOWERING)  # kinds with an entry for every operator
 
 
 def show_rules(rules: Sequence[Rule], *, whole: bool) -> None:
-    """Rules in the order of the compilers' own tables. Without `whole`, tables with an entry for every operator are
-    only counted."""
+    """Print a table of rules in the order of the compilers' own tables. Unless `whole` is set, kinds of rules with an
+    entry for every operator are only counted.
+    """
     out = Screen(width=None if sys.stdout.isatty() else 160, highlight=False)
     table = Table(box=None, pad_edge=False)
     for column in ("id", "compiler", "rule"):
@@ -174,7 +181,7 @@ def show_rules(rules: Sequence[Rule], *, whole: bool) -> None:
 
 
 def show_rule(described: Mapping[str, Any]) -> None:
-    """One rule in full."""
+    """Print one rule in full."""
     out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False)
     rule = described["rule"]
     out.print(f"[bold]{escape(rule['name'])}[/]  {rule['id']}  ({rule['compiler']} {rule['kind']})")
@@ -208,7 +215,7 @@ def show_rule(described: Mapping[str, Any]) -> None:
 
 
 def show_difference(found: RulesDifference) -> None:
-    """What came, what went, and what is not what it was."""
+    """Print the rules that were added, removed or changed between two torch releases."""
     out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False)
     counts = f"{len(found.added)} added, {len(found.removed)} removed, {len(found.changed)} changed, {found.kept} kept"
     out.print(f"Rules of torch {found.old} and {found.new}: {counts}.")

@@ -1,7 +1,8 @@
-"""A baseline: the JSON of an earlier check or hunt. What failed there in the same way is known; only the rest is new.
+"""Compare results with a baseline: the JSON output of an earlier check or hunt. Failures that the baseline has too are
+known.
 
-The same way means: the same bug on the same target. Rows without a bug (rejected, inconclusive) are known where they
-had the same verdict.
+A check's failure is known if the same bug occurred on the same target. Results without a bug (rejected, inconclusive)
+are known if the target had the same verdict.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MAKE_ONE = "Make a baseline with --json, as in driftline check PROGRAM --json > 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What was so before: verdict and bug by target, and all bugs by id."""
+    """The results of an earlier run: verdict and bug of each target, and the ids of all bugs."""
 
     file: Path
     rows: Mapping[str, tuple[str, str | None]]
@@ -32,7 +33,9 @@ class Baseline:
     program: tuple[str, str] | None = None  # name and digest; a hunt has none
 
     def require_program(self, program: Program) -> None:
-        """Refuse the results of another program. One that was changed keeps its name, a renamed one its content."""
+        """Raise if the baseline was made of another program. A program with the same name or the same content is
+        accepted.
+        """
         if self.program and self.program[0] != program.name and self.program[1] != program.digest:
             raise DriftlineError(
                 f"--baseline {self.file}: it was made of another program, {self.program[0]}, not of {program.name}."
@@ -40,16 +43,19 @@ class Baseline:
             )
 
     def knows(self, row: TargetResult, bug_id: str | None) -> bool:
+        """True if the target of `row` had the same verdict and the same bug in the baseline."""
         return self.rows.get(str(row.target)) == (str(row.verdict.judgement), bug_id)
 
     def hunt_json(self, bugs: Iterable[str]) -> dict[str, Any]:
-        """The bugs of a hunt against those of the baseline. Hunts meet different programs: one that was not met again
-        need not be fixed."""
+        """Return the bugs of a hunt that are known, new, or not seen again, as JSON. Hunts test different programs, so
+        a bug that was not seen again is not necessarily fixed.
+        """
         seen = set(bugs)
         known, new, unseen = sorted(seen & self.bugs), sorted(seen - self.bugs), sorted(self.bugs - seen)
         return {"file": str(self.file), "known": known, "new": new, "not_seen": unseen}
 
     def hunt_line(self, bugs: Iterable[str]) -> str:
+        """Summarise in one sentence how many bugs of a hunt are new, known or not seen again."""
         told = self.hunt_json(bugs)
         new = f" ({', '.join(told['new'])})" if told["new"] else ""
         return (
@@ -60,7 +66,9 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Compared:
-    """A check against its baseline."""
+    """A check compared with its baseline: targets whose failures are known, targets with new failures, and fixed
+    targets.
+    """
 
     baseline: Baseline
     known: tuple[Target, ...]
@@ -82,7 +90,7 @@ class Compared:
 
 
 def compare_check(baseline: Baseline, result: CheckResult, counted: Iterable[Judgement]) -> Compared:
-    """Which of the rows that count are known, which are new, and what is fixed."""
+    """Sort the results of a check into known, new and fixed. `counted`: the judgements that count as failures."""
     counting = tuple(counted)
     known: list[Target] = []
     new: list[Target] = []
@@ -97,12 +105,12 @@ def compare_check(baseline: Baseline, result: CheckResult, counted: Iterable[Jud
 
 
 def _passes(row: TargetResult) -> bool:
-    """By itself: what is accepted since is not fixed."""
+    """True if the target passes without an accepted deviation: a failure that was accepted since is not fixed."""
     return row.verdict.judgement is Judgement.PASS and not row.verdict.evidence.accepted
 
 
 def read_baseline(path: Path) -> Baseline:
-    """The JSON of an earlier run; anything else is refused with a sentence."""
+    """Read the JSON output of an earlier check or hunt. Raise `DriftlineError` if the file is anything else."""
     try:
         value = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:

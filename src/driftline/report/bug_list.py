@@ -1,4 +1,4 @@
-"""The list of bugs on the screen. It imports little: listing is what people do all the time."""
+"""Print the list of bugs. The module imports little, since listing is a frequent command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def show_bugs(
     total: int,
     like: Mapping[str, str],
 ) -> None:
-    """Some of `total` bugs, each with its title and the cause below it; `like` says which look like another one."""
+    """Print the given bugs out of `total`, each with its title and, below that, its cause. `like` maps bugs to the
+    similar bug that is named beside them.
+    """
     out = console()
     if not bugs:
         out.print(f"No such bugs in {escape(str(store))}." if total else f"No bugs in {escape(str(store))}.")

@@ -1,4 +1,4 @@
-"""Causes on the screen: a list, one whole cause, and what came of checking them."""
+"""Print causes: a list of them, one cause in full, and the results of checking them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _STYLES = {State.HOLDS: "green", State.DUE: "yellow", State.WRONG: "bold red", S
 
 
 def show_causes(causes: Sequence[Cause]) -> None:
+    """Print a table of causes."""
     out = console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("cause", "what is wrong", "kinds", ""):
@@ -42,6 +43,7 @@ def show_causes(causes: Sequence[Cause]) -> None:
 
 
 def show_cause(cause: Cause) -> None:
+    """Print one cause in full."""
     out = console()
     out.print(f"[bold]{escape(cause.id)}[/bold]: {escape(cause.compiler)}: {escape(cause.title)}")
     for name, text in (
@@ -71,6 +73,7 @@ def show_cause(cause: Cause) -> None:
 
 
 def show_examined(done: Sequence[ExaminedCause]) -> None:
+    """Print the result of checking each cause."""
     out = console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("cause", "version", "state", "what was seen"):

@@ -1,4 +1,4 @@
-"""Which bug a stranger understands first: the one that a hunt and the demo show in full."""
+"""Choose the bug that a reader understands fastest; a hunt and the demo show this bug in full."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SPECIAL = re.compile(r"\b(nan|inf|infinity|subnormal)\b|\de[-+]\d", re.IGNORECA
 
 
 def clearest(bugs: Sequence[BugView]) -> BugView | None:
-    """The bug that is read in the fewest seconds and that nobody disputes; `None` where there is no bug."""
+    """Return the bug that is quickest to read and least open to dispute, or None if there are no bugs."""
     return min(bugs, key=_unclarity, default=None)
 
 
 def _unclarity(bug: BugView) -> tuple[bool, bool, bool, bool, bool, int, bool, int, str]:
-    """What makes a bug hard to read or to believe, the weightiest first."""
+    """Return a sort key: properties that make a bug hard to read or to believe, most important first."""
     script = bug.shortest.script
     lines = script.count("\n") + 1
     return (
@@ -37,8 +37,9 @@ def _unclarity(bug: BugView) -> tuple[bool, bool, bool, bool, bool, int, bool, i
 
 
 def _is_debatable(bug: BugView) -> bool:
-    """True if a cause or a rule says so, if the specification leaves the result open for another compiler, or if all
-    other compilers fail alike."""
+    """True if a cause or a rule calls the bug debatable, if the specification leaves the result open on another
+    compiler, or if every other compiler that was judged fails as well.
+    """
     said = [words.lower() for words in bug.others.values()]
     judged = [words for words in said if words.startswith(("pass", "fail"))]
     alone = bool(judged) and not any(words.startswith("pass") for words in judged)
@@ -46,11 +47,13 @@ def _is_debatable(bug: BugView) -> bool:
 
 
 def _has_special_numbers(bug: BugView) -> bool:
-    """True if the title has NaN, an infinity, an exponent or a long number, which only an overflow gives."""
+    """True if the title contains NaN, an infinity, an exponent or a long number, which typically comes from an
+    overflow.
+    """
     return bool(_SPECIAL.search(bug.title)) or any(len(digits) > FEW_DIGITS for digits in _NUMBER.findall(bug.title))
 
 
 def _size(bug: BugView) -> int:
-    """How much there is to read: operators, digits and the script."""
+    """Estimate the amount of text to read: operators, digits and the script."""
     digits = sum(map(len, _NUMBER.findall(bug.title)))
     return 40 * len(bug.spelled) + 5 * digits + len(bug.shortest.script) // 10

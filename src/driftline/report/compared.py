@@ -1,4 +1,4 @@
-"""What a check compared beside the outputs of the first call, in a sentence."""
+"""Describe what a check compared in addition to the outputs of the first call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {
 
 
 def compared_words(outcome: CheckOutcome) -> str:
-    """A sentence with each aspect and the targets for which it was compared; empty where there is none."""
+    """Return a sentence that names each compared aspect and its targets; empty if only the outputs were compared."""
     told: dict[tuple[str, ...], list[str]] = {}
     for aspect, words in _WORDS.items():
         if targets := tuple(str(row.target) for row in outcome.results if aspect in row.compared):

@@ -1,4 +1,4 @@
-"""Why a bug is a matter of opinion, whatever its cause: rules that hold for every compiler."""
+"""Rules that mark a bug as debatable for every compiler, independent of its cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUBNORMAL = "subnormal numbers only, which many processors and compilers take fo
 
 
 def debate_of(bug: Bug) -> str:
-    """The reason why opinions differ about a bug, beside what its causes say; empty where there is none."""
+    """Return the reason why a bug is debatable by rules of this module, or an empty string."""
     if not bug.findings:
         return ""
     finding = bug.findings[0]
@@ -24,7 +24,7 @@ def debate_of(bug: Bug) -> str:
 
 
 def _is_about_subnormals(found: Evidence, facts: TitleFacts | None) -> bool:
-    """True if the wrong results are subnormal, or the inputs of the wrong element are: such as in `Div(0, 1e-45)`."""
+    """True if the wrong results, or the inputs of the wrong element, are subnormal, as in `Div(0, 1e-45)`."""
     if found.fault is Fault.SUBNORMAL or InputClass.SUBNORMAL in found.needs:
         return True
     given = facts.given if facts else ()

@@ -1,4 +1,4 @@
-"""The explanation of a bug, for the terminal."""
+"""Print the stored explanation of a bug."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from driftline.report.program import reduced_text
 
 
 def show_diagnosis(body: dict[str, Any], causes: Sequence[Cause] = ()) -> None:
+    """Print the explanation of one bug: summary, causes, reduced program, and commands that reproduce the findings."""
     click.echo(f"{body['bug']} on {body['target']}, explained in {body['seconds']:.0f} s")
     for sentence in body["summary"]:
         click.echo(f"  {sentence}")
@@ -36,7 +37,7 @@ def show_diagnoses(bodies: list[dict[str, Any]]) -> None:
 
 
 def _again(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The commands that show it again, and what each of them shows."""
+    """Yield the commands that reproduce the explanation, each with what running the command shows."""
     for suspect in (body["localization"] or {}).get("suspects", ()):
         yield suspect["command"], f"the suspect alone, {suspect['title']}: fails"
     asked = "the reduced program" if body["reduction"] else "the program that was found"

@@ -1,4 +1,4 @@
-"""What a failure was judged by, in lines that people read. `--json` has every field."""
+"""Describe the evidence of a failure in lines of text. `--json` has every field."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ _SORTS = {
 
 
 def evidence_lines(evidence: Evidence) -> list[str]:
-    """The counts, the worst elements, how far off they are, and what the failure depends on."""
+    """Return lines with the counts, the worst elements, the size of the error, and the inputs that the failure depends
+    on.
+    """
     lines = [_counts(evidence)] if evidence.wrong else []
     for element in evidence.worst[:PLACES]:
         plain = "" if element.unoptimised is None else f", {_native(evidence)} gave {element.unoptimised}"

@@ -1,4 +1,4 @@
-"""What explains a bug so far: whatever reduce, localize, ablate, bisect and diagnose left in the store."""
+"""Collect the stored results of reduce, localize, ablate, bisect and diagnose for a bug."""
 
 from __future__ import annotations
 
@@ -34,32 +34,33 @@ _RESULTS = {
 
 @dataclass(frozen=True)
 class StepResults:
-    """The last result of each step that was taken, and why others came to nothing."""
+    """The last stored result of each diagnosis step of a bug, and the reasons why other steps gave no result."""
 
     bug: str
-    results: Mapping[str, Mapping[str, Any]]  # step -> what the store keeps of it
+    results: Mapping[str, Mapping[str, Any]]  # step -> its result as stored
     notes: Mapping[str, str] = field(default_factory=dict)
     complete: bool = False  # it was stored in its smallest form, and no step is left
     script: bool = False  # it is shown by a script that calls the compiler itself
 
     @property
     def reduced(self) -> str:
-        """The smallest program that fails, with its inputs."""
+        """The text of the smallest failing program with its inputs, or an empty string if the bug was not reduced."""
         return reduced_text(self.results["reduce"]) if "reduce" in self.results else ""
 
     @property
     def python(self) -> bool:
-        """Is the smallest program written in Python?"""
+        """True if the smallest failing program is Python source."""
         return "reduce" in self.results and self.results["reduce"]["program"]["form"] == "source"
 
     @property
     def reduced_title(self) -> str:
+        """A heading for the reduced program: its size, how the reduction ended, and the id of its case."""
         body = self.results["reduce"]
         size = words.plural(body["after"]["operators"], "operator")
         return f"smallest program that fails: {size}, {words.ended_words(body['ended'])}, case {body['case']}"
 
     def sentences(self) -> Iterator[str]:
-        """Suspects, cures and releases."""
+        """Yield sentences about suspects, cures and releases, and about steps that gave no result."""
         yield from self.results.get("ladder", {}).get("sentences", ())
         yield from _suspects(self.results.get("localize", {}))
         yield from _cures(self.results.get("ablate", {}))
@@ -70,7 +71,7 @@ class StepResults:
                 yield f"{step} came to nothing: {reason}"
 
     def to_do(self) -> Iterator[tuple[str, str]]:
-        """Steps that were not taken, each with what it tells."""
+        """Yield the names of the steps that were not run, each with the question that the step answers."""
         if self.complete:
             return
         if self.script:
@@ -83,11 +84,13 @@ class StepResults:
             yield "bisect", STEPS["bisect"]
 
     def commands(self, store: Store) -> list[str]:
-        """The steps that were not taken, as they are typed."""
+        """Return the command lines that run the missing steps."""
         return [f"{command(step, self.bug, store.path)}  # {tells}" for step, tells in self.to_do()]
 
     def to_json(self, store: Store) -> dict[str, Any]:
-        """All that is shown, with what it was told from; docs/json.md describes it."""
+        """Return the sentences, the stored results they were made from, and the missing steps; docs/json.md has the
+        schema.
+        """
         return {
             "sentences": list(self.sentences()),
             **{name: self.results.get(step) for step, name in _RESULTS.items()},
@@ -97,10 +100,13 @@ class StepResults:
 
 
 def explained_so_far(store: Store, bug: str) -> StepResults:
+    """Read the stored results of every diagnosis step of a bug. Damaged results are skipped and noted as gaps of the
+    store.
+    """
     kept = Diagnoses(store)
     found = {step: Reductions(store).of(bug) if step == "reduce" else kept.of(bug, step) for step in STEPS}
     notes = (kept.of(bug, "diagnose") or {}).get("notes") or {}
-    rows = store.query(  # schedules are reduced already; what is slow is not wrong
+    rows = store.query(  # schedules are stored in reduced form; slow programs are not wrong
         "SELECT verdict FROM findings WHERE bug = ?"
         " AND (verdict LIKE '%\"schedule\"%' OR verdict LIKE '%\"perf\"%') LIMIT 1",
         (bug,),
@@ -113,7 +119,9 @@ def explained_so_far(store: Store, bug: str) -> StepResults:
 
 
 def _can_be_told(store: Store, bug: str, step: str, body: Mapping[str, Any]) -> bool:
-    """True if all that is shown of a result can be made from it; a damaged one is a gap of the store."""
+    """True if everything that is shown of a result can be derived from it. A damaged result is noted as a gap of the
+    store.
+    """
     alone = StepResults(bug, {step: body})
     try:
         _ = list(alone.sentences()), alone.reduced, alone.python
@@ -126,7 +134,7 @@ def _can_be_told(store: Store, bug: str, step: str, body: Mapping[str, Any]) -> 
 
 
 def reduction_steps(body: Mapping[str, Any]) -> Iterator[str]:
-    """How a program was made smaller, step by step."""
+    """Yield one line for each step of a reduction."""
     for step in body.get("steps", ()):
         yield f"{step['seconds']:.0f} s, {step['queries']} candidates: {step['what']}"
 

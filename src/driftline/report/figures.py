@@ -1,4 +1,4 @@
-"""Pictures of errors: inline SVG, drawn by hand, coloured by the page's style sheet (so they follow dark mode)."""
+"""Draw error maps as inline SVG. The page's style sheet sets the colours, so the pictures follow dark mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEVELS = 5
 
 
 def draw(errors: ErrorMap) -> Markup:
-    """Bars for a vector, a map for a matrix."""
+    """Draw bars for a vector, a heat map for a matrix."""
     return _bars(errors) if errors.rows == 1 else _cells(errors)
 
 
@@ -90,11 +90,12 @@ def _level(errors: ErrorMap, index: int, start: float, high: float) -> str:
 
 
 def has_odd(errors: ErrorMap) -> bool:
+    """True if an element is NaN or infinite where it should not be."""
     return any(cell is None for cell in errors.cells)
 
 
 def _range(errors: ErrorMap) -> tuple[float, float]:
-    """Powers of ten from below the limit to above the largest error."""
+    """Return the exponents of ten at the ends of the scale, from below the limit to above the largest error."""
     sizes = [math.log10(cell) for cell in errors.cells if cell]
     high = max([*sizes, math.log10(max(errors.limit, 1.0)) + 0.3])
     low = min(0.0, max(min([*sizes, 0.0]), -2.0))

@@ -1,4 +1,4 @@
-"""Which renderer writes which format, and writing a file whole or not at all."""
+"""Choose the renderer of an output format, and write files atomically."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ FORMATS = {
 
 
 def choose_format(asked: str | None, out: Path | None) -> str:
-    """The format asked for, or the one of the file's suffix, or Markdown."""
+    """Return the requested format, otherwise the format of the file's suffix, otherwise Markdown if there is no
+    file.
+    """
     if asked:
         if asked not in FORMATS:
             hint = did_you_mean(asked, FORMATS)
@@ -47,7 +49,7 @@ def render(view: ReportView | ComparisonView, name: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Replace the file in one step: a reader sees the old one or the new one."""
+    """Replace the file atomically: a reader sees the old content or the new content, never a part."""
     require_place(path)
     try:
         if path.exists() and not path.is_file():  # a pipe or /dev/stdout cannot be replaced

@@ -1,4 +1,6 @@
-"""From a store to the view. Whatever a finding lacks (older stores, lost objects) leaves a gap, never an error."""
+"""Build the views of a report from a store. Data that a finding lacks (older stores, lost objects) is noted as a gap,
+not raised.
+"""
 
 from __future__ import annotations
 
@@ -73,14 +75,15 @@ _ONE_CALL = (
 
 
 def gather(path: Path, library: Library | None = None) -> ReportView:
-    """Everything a report says of the store in `path`."""
+    """Return everything that a report says about the store in `path`."""
     with Store.open(path) as store:
         return gather_store(store, library)
 
 
 def gather_store(store: Store, library: Library | None = None, *, full: int | None = None) -> ReportView:
-    """The same, of a store that is open already. `full`: of how many bugs it has everything, where there are more than
-    `DETAILED`."""
+    """Return everything that a report says about an open store. If the store has more than `DETAILED` bugs, only the
+    worst `full` are given in full.
+    """
     log = HuntLog(store)
     hunts = hunts_of(log)
     sightings = log.sightings() if hunts else {}
@@ -102,8 +105,9 @@ def gather_store(store: Store, library: Library | None = None, *, full: int | No
 
 
 def each_in_full(store: Store, bugs: Sequence[BugView], library: Library | None = None) -> Iterator[BugView]:
-    """Bugs of which a report has a line, one after the other with everything. Programs stand there as they were found:
-    to rewrite thousands of them as scripts would take minutes."""
+    """Yield bugs that a report lists in brief, each with full details. Their programs are shown as found, since
+    rewriting thousands as scripts would take minutes.
+    """
     listed = {bug.id: bug for bug in bugs}
     for stored in list_bugs(store):
         if stored.id not in listed or not stored.findings:
@@ -114,7 +118,7 @@ def each_in_full(store: Store, bugs: Sequence[BugView], library: Library | None 
 
 
 def in_brief(store: Store, bugs: Sequence[StoredBug], library: Library | None = None) -> list[BugView]:
-    """Bugs that were listed, each with what a line of a list says."""
+    """Return views of the given bugs with only the fields that a list shows."""
     seen, counts = HuntLog(store).sightings(), findings_count(store)
     listed = [bug for bug in bugs if bug.findings]
     views = (_sound_bug(store, bug, max(seen.get(bug.id, 0), counts[bug.id]), False, library) for bug in listed)
@@ -122,7 +126,9 @@ def in_brief(store: Store, bugs: Sequence[StoredBug], library: Library | None = 
 
 
 def in_full(store: Store, name: str, library: Library | None = None) -> BugView:
-    """One bug with everything, by its name or the beginning of it. Raises when there is none, or when it is damaged."""
+    """Return one bug in full, by its id or the beginning of the id. Raise if there is no such bug or if its data is
+    damaged.
+    """
     bug = store.bug(name)
     seen = max(HuntLog(store).sightings().get(bug.id, 0), len(bug.findings))
     found = _sound_bug(store, bug, seen, True, library)
@@ -132,7 +138,7 @@ def in_full(store: Store, name: str, library: Library | None = None) -> BugView:
 
 
 def _bugs(store: Store, sightings: Mapping[str, int], library: Library | None, full: int) -> list[BugView]:
-    """All bugs. Of more than anybody reads, the worst have everything, and the others what a list of them says."""
+    """Return views of all bugs. If there are more than `DETAILED`, only the `full` worst ones have all details."""
     stored = [bug for bug in list_bugs(store) if bug.findings]
     versions, counts = versions_seen(store), findings_count(store)
 
@@ -159,7 +165,7 @@ def _rank(bug: BugView) -> tuple[int, bool, int, int, str, str]:
 def _sound_bug(
     store: Store, bug: StoredBug, seen: int, detailed: bool, library: Library | None, *, scripts: bool = True
 ) -> BugView | None:
-    """A bug that can be shown; one that is damaged is a gap, and the others are shown."""
+    """Return the view of a bug, or None if its data is damaged, which is noted as a gap of the store."""
     try:
         return _bug(store, bug, seen, detailed, library, scripts)
     except StoreError as error:
@@ -299,7 +305,7 @@ def _with_program(line: BugView, case: Case, index: int) -> BugView:
 
 
 def _is_told(finding: Finding) -> bool:
-    """True if a failure is no matter of numbers: an exception, or a script that differs in something else."""
+    """True if the failure is described in words: an exception, or a script's difference that has no numbers."""
     return bool(finding.execution.get("failure") or (finding.verdict.get(DIFFERENCES) and not finding.evidence.worst))
 
 
@@ -358,7 +364,9 @@ def _pairwise(store: Store, bug_id: str) -> PairwiseView | None:
 
 
 def _read(store: Store, bug_id: str, step: str, view: Callable[[dict[str, Any]], V]) -> V | None:
-    """What a step left in the store, as a view; None where there is nothing, or, with a gap, where that is damaged."""
+    """Return the stored result of a diagnosis step as a view; None if there is none or, with a note of the gap, if it
+    is damaged.
+    """
     body = Diagnoses(store).of(bug_id, step)
     try:
         return view(body) if body else None
@@ -384,7 +392,7 @@ def _case(store: Store, case_id: str) -> Case | None:
 
 
 def _program(case: Case | None, index: int, target: str, scripts: bool) -> str:
-    """The program as a script that runs by itself, or as it was found. `index`: the sample that fails."""
+    """Return the program as a script that runs by itself, or as it was found. `index`: the sample that fails."""
     if case is None:
         return ""
     if scripts and case.runs.form != SCRIPT:
@@ -410,8 +418,9 @@ def _script(case: Case, index: int, target: str) -> str:
 
 
 def _later_script(case: Case, index: int, target: str) -> str:
-    """With the calls before the one that fails; nothing where a script cannot make them. An error is not known to be of
-    one call: the second is taken."""
+    """Return a script with the calls before the failing one, or an empty string if a script cannot make these calls. If
+    the failing sample is unknown, the second call is used.
+    """
     calls, goal = case.samples[: (index or 1) + 1], Target.parse(target)
     grad, seed = case.options.grad, case.options.seed
     recipe = later_call_recipe(case.program, calls, goal, grad=grad, seed=seed, room=ROOM) if calls[1:] else None

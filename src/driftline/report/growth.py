@@ -1,7 +1,7 @@
-"""How many bugs hunts had found after so many programs, as a curve: where it is flat, more of the same finds little.
+"""Draw how many bugs hunts had found after how many programs: a flat curve means that more of the same finds little.
 
-Lanes work side by side and turns have no clock: within a hunt, turns are put in the order of the share of their lane
-that was done, as if all lanes had ended at the same moment. Hunts come one after another, by when they were started.
+Lanes run in parallel and turns have no timestamps. Within a hunt, turns are ordered by the share of their lane that was
+done, as if all lanes had ended at the same moment. Hunts follow each other by starting time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Growth = tuple[tuple[int, tuple[str, ...]], ...]  # programs so far, and the bug
 
 
 class GrowthOf:
-    """Collects the turns of hunts, one hunt after another."""
+    """Builds the growth curve from the turns of hunts, added one hunt after another."""
 
     def __init__(self) -> None:
         self._programs = 0
@@ -29,7 +29,9 @@ class GrowthOf:
         self._ends: list[int] = []
 
     def add(self, turns: Iterable[tuple[str, int, int]], bugs: Mapping[tuple[str, int], Iterable[str]]) -> None:
-        """A hunt: lane, number and programs of each turn, and the bugs that came of suspects of a turn."""
+        """Add a hunt. `turns`: lane, number and programs of each turn; `bugs`: the bugs found in each turn, by (lane,
+        number).
+        """
         done: Counter[str] = Counter()
         placed = []
         for lane, number, programs in turns:
@@ -45,15 +47,16 @@ class GrowthOf:
         self._ends.append(self._programs)
 
     def points(self) -> Growth:
+        """Return the growth curve."""
         return tuple(self._points)
 
     def ends(self) -> tuple[int, ...]:
-        """Programs so far, at the end of each hunt."""
+        """Return the total number of programs at the end of each hunt."""
         return tuple(self._ends)
 
 
 def draw_growth(statistics: Statistics, bugs: Iterable[BugView]) -> Markup:
-    """Distinct bugs, and distinct causes below them: bugs of one known cause count once."""
+    """Draw the number of distinct bugs, and the number of distinct causes, where bugs of one known cause count once."""
     cause = {bug.id: bug.causes[0].id for bug in bugs if bug.causes}
     lines = {"own": _line(statistics.growth, {}), "fine": _line(statistics.growth, cause)}
     most = lines["own"][-1][1] if lines["own"] else 1
@@ -78,7 +81,7 @@ def draw_growth(statistics: Statistics, bugs: Iterable[BugView]) -> Markup:
     parts.append(f'<text x="{RIGHT + 6}" y="{y(most) + 3:.1f}">{plural(most, "bug")}</text>')
     parts.append(f'<text x="{RIGHT + 6}" y="{below + 3:.1f}">{plural(causes, "cause")}</text>')
     for programs in ticks(statistics.programs):
-        if x(programs) < RIGHT - 70:  # else it would stand where the last one does
+        if x(programs) < RIGHT - 70:  # otherwise the labels would overlap with the last one
             parts.append(f'<text x="{x(programs):.1f}" y="{BOTTOM + 16}" text-anchor="middle">{programs:,}</text>')
     parts.append(f'<text x="{LEFT}" y="{BOTTOM + 16}" text-anchor="middle">0</text>')
     parts.append(f'<text x="{RIGHT}" y="{BOTTOM + 16}" text-anchor="end">{statistics.programs:,} programs</text>')
@@ -95,7 +98,7 @@ def ticks(most: int) -> list[int]:
 
 
 def _line(growth: Growth, names: Mapping[str, str]) -> list[tuple[int, int]]:
-    """Programs and distinct bugs at each step, with bugs of one name as one."""
+    """Return (programs, distinct bugs) at each step. Bugs that `names` maps to the same name count once."""
     seen: set[str] = set()
     line = []
     for programs, bugs in growth:

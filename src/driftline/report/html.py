@@ -42,7 +42,7 @@ _UNSTYLED = re.compile(r'<span class="(?:n|o|p|w|nn|bp|si|se|fm|vm|nd|nb|na|nv|e
 
 
 def render(report: ReportView, *, home: str = "") -> str:
-    """The page. `home` is an address that it links back to, where it is a page of a site."""
+    """Return the page. `home`: the address of the site that the page belongs to, for a link back."""
     groups = [
         (
             "Less precise",
@@ -73,7 +73,7 @@ def render(report: ReportView, *, home: str = "") -> str:
 
 
 class PageWriter:
-    """Pages of single bugs, beside a report."""
+    """Writes the pages of single bugs beside a report."""
 
     def __init__(self, report: ReportView, name: str) -> None:
         made = page_environment()
@@ -91,14 +91,15 @@ def render_comparison(comparison: ComparisonView) -> str:
 
 
 def render_views(program: str, layers: Sequence[LayerView], matrices: Sequence[PairwiseView], driftline: str) -> str:
-    """A page of its own for what was seen layer by layer, and of all targets against each other."""
+    """Return a page that shows layer-by-layer views and pairwise comparisons of targets."""
     found = {"program": program, "views": layers, "matrices": matrices, "driftline": driftline}
     return page_environment().get_template("views.html").render(**found)
 
 
 def page_environment(*packages: str, layout: str = "base.html") -> Environment:
-    """The style and the words of all pages; templates are also looked for in these packages, `layout` among them: what
-    stands around a page."""
+    """Return a template environment with the style and filters of all pages. `packages` are searched for templates too;
+    `layout` names the base template.
+    """
     made = Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "driftline.report")]),
         autoescape=True,
@@ -136,24 +137,26 @@ def page_environment(*packages: str, layout: str = "base.html") -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """Whatever a template writes: text without control characters, to be escaped; markup that is ours as it is."""
+    """Convert a value for output: text loses control characters and is then escaped; our own markup is left
+    unchanged.
+    """
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def python(text: str) -> Markup:
-    """Highlighted Python; spans that the style sheet does not colour are left out."""
+    """Return highlighted Python. Spans that the style sheet does not colour are removed; long text is cut."""
     text = visible(text)
     cut = text if len(text) <= SCRIPT else text[:SCRIPT] + "\n# … cut here: too long for a page"
     return Markup(_UNSTYLED.sub(r"\1", highlight(cut, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n"))
 
 
 def few(number: int) -> str:
-    """A number in four characters."""
+    """Shorten a number to four characters."""
     return str(number) if number < 1000 else f"{number / 1000:.1f}k" if number < 10_000 else f"{number // 1000}k"
 
 
 def state(counts: dict[str, int]) -> str:
-    """What a cell of the coverage matrix is coloured by: the most telling verdict in it."""
+    """Return the most important verdict in a cell of the coverage matrix, which decides the colour of the cell."""
     return next((v for v in ("fail", "pass", "inconclusive", "rejected", "invalid") if counts.get(v)), "none")
 
 
@@ -165,7 +168,7 @@ def _by_severity(bugs: tuple[BugView, ...]) -> list[tuple[str, list[BugView]]]:
 
 
 def _kinds(report: ReportView) -> list[str]:
-    """Kinds that occur, the worst first."""
+    """Return the kinds of bugs that occur, the worst first."""
     ranks: dict[str, int] = {}
     met = {kind for row in report.matrix.values() for kind, count in row.items() if count}
     for bug in report.bugs:
@@ -175,9 +178,10 @@ def _kinds(report: ReportView) -> list[str]:
 
 
 def heat(count: int, most: int) -> int:
-    """0 to 5; a single bug is never the darkest."""
+    """Return the shade of a cell, 0 to 5. A single bug never has the darkest shade."""
     return 0 if not count else 1 + min(4, (count - 1) * 4 // max(most - 1, 4))
 
 
 def anchor(bugs: tuple[BugView, ...], compiler: str, kind: str) -> Any:
+    """Return the id of the first detailed bug of this compiler and kind, as a link target."""
     return next((bug.id for bug in bugs if bug.detailed and bug.compiler == compiler and bug.kind == kind), "glance")

@@ -1,4 +1,4 @@
-"""How a hunt looks while it runs: a live line for each compiler on a terminal, plain lines elsewhere."""
+"""Show the progress of a hunt: a live line for each compiler on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JUDGED = ("pass", "fail", "rejected", "unjudged")
 
 @dataclass(frozen=True)
 class _Row:
-    """How one lane is getting on."""
+    """The progress of one lane."""
 
     programs: int
     rate: str  # programs a minute
@@ -35,8 +35,9 @@ class _Row:
 
 
 class HuntProgress:
-    """A listener of a hunt, and of the explanations after it. Called from several threads. `spent`: the seconds that
-    the command has taken when the display begins, which count as well."""
+    """A listener for the events of a hunt and of the explanations that follow. It is called from several threads.
+    `spent`: the seconds of the budget that were used before the display begins.
+    """
 
     def __init__(self, spent: float = 0.0) -> None:
         self._seconds = 0.0  # the budget; 0: none
@@ -44,7 +45,7 @@ class HuntProgress:
         self._lock = threading.Lock()
         self._started = time.monotonic() - spent  # the budget counts from here
         self._began = time.monotonic()  # the lanes work since
-        self._lanes: dict[str, Counter[str]] = {}  # programs by what came of them
+        self._lanes: dict[str, Counter[str]] = {}  # programs by outcome
         self._over: set[str] = set()  # lanes that do not go on
         self._bugs: dict[str, set[str]] = {}
         self._last_line = 0.0
@@ -151,8 +152,9 @@ class HuntProgress:
             progress_line(line)
 
     def _table(self, width: int) -> Any:
-        """A line for each compiler. Where the names do not fit beside all columns there are fewer; numbers are never
-        shortened, names only when even that is too wide."""
+        """Return a table with a line for each compiler. If the names do not fit beside all columns, fewer columns are
+        shown. Numbers are never shortened; names are only if even that table is too wide.
+        """
         from rich.console import Group
         from rich.padding import Padding
         from rich.progress_bar import ProgressBar

@@ -1,4 +1,4 @@
-"""What a hunt brought, for the terminal and as JSON."""
+"""Show the result of a hunt in the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NO_TIME = "no time was left"  # why a bug is not reduced, where the hunt will do
 
 
 def hunt_json(result: HuntResult, store: Store, library: Library | None = None) -> dict[str, Any]:
-    """The answer of `hunt --json`; schema in docs/json.md."""
+    """Return the output of `hunt --json`; docs/json.md has the schema."""
     sightings = HuntLog(store).sightings(result.hunt)
     return {
         "schema": 1,
@@ -96,8 +96,9 @@ def hunt_json(result: HuntResult, store: Store, library: Library | None = None) 
 
 
 def show_hunt(result: HuntResult, store: Store, report: Path | None = None, library: Library | None = None) -> None:
-    """What was found, the worst first; the clearest one in full; and what to do next. A section that cannot be shown
-    does not take the others with it."""
+    """Print the bugs that were found, the worst first, the clearest one in full, and the next commands. If one section
+    fails, the others are still shown.
+    """
     failed = result.failed_steps
     out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False, soft_wrap=False)
     programs = sum(result.programs.values())
@@ -134,7 +135,9 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None, libr
 
 
 def _counted(bugs: Sequence[BugView], new: int) -> str:
-    """`7 distinct bugs, and 2 debatable ones, in 4 compilers, each run again in a fresh process. ...`"""
+    """Summarise the bugs: `7 distinct bugs, and 2 debatable ones, in 4 compilers, each run again in a fresh process.
+    ...`
+    """
     reduced = sum(bug.group == REDUCED for bug in bugs)
     debatable = sum(bug.debatable and bug.group != REDUCED for bug in bugs)
     compilers = plural(len({bug.compiler for bug in bugs}), "compiler")
@@ -152,7 +155,7 @@ def _counted(bugs: Sequence[BugView], new: int) -> str:
 
 
 def _show_bugs(out: Console, bugs: Sequence[BugView]) -> None:
-    """A row for each bug, those of one cause together, the cause below its bug."""
+    """Print a row for each bug. Bugs of one cause stand together, with the cause below the first of them."""
     table = WordedTable(("bug", WRONG, "seen", "status"), words=WRONG, right=("seen",))
     told: set[str] = set()
     for bug in in_order(bugs[:MOST_ROWS]):
@@ -171,7 +174,7 @@ def _show_bugs(out: Console, bugs: Sequence[BugView]) -> None:
 
 
 def _show_models(out: Console, result: HuntResult, store: Store) -> None:
-    """What language models were asked, and what came of it."""
+    """Print how the language models were used and what their answers led to."""
     uses = model_use(HuntLog(store), [result.hunt])
     if not uses:
         return
@@ -189,7 +192,9 @@ def _show_models(out: Console, result: HuntResult, store: Store) -> None:
 
 
 def _show_other_failures(out: Console, result: HuntResult, store: Store) -> None:
-    """Where all failing programs went, those that no compiler is blamed for by name, and how to go on."""
+    """Print the outcome of all failing programs, list those that no compiler is blamed for, and print how to
+    continue.
+    """
     if told := account(result.settled):
         out.print(f"\n{told}")
     suspects = listed_suspects(HuntLog(store), [result.hunt])
@@ -218,7 +223,7 @@ def is_left(result: HuntResult) -> bool:
 
 
 def _show_clearest(out: Console, bugs: Sequence[BugView]) -> None:
-    """Print the bug that a stranger understands first, with its script and its numbers; none that is debatable."""
+    """Print the bug that is easiest to understand, with its script and numbers. Debatable bugs are not considered."""
     clear = clearest([bug for bug in bugs if not bug.debatable])
     if clear is None:
         return

@@ -1,6 +1,6 @@
-"""The report as JUnit XML: a suite per compiler, a failing test case per bug, passes as counts in properties.
+"""Write the report as JUnit XML: a suite per compiler, a failing test case per bug, and counts as properties.
 
-Known bugs and fixed ones are skipped test cases, so that a pipeline turns red for what is open alone.
+Known and fixed bugs are skipped test cases, so that a pipeline fails only for open bugs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from driftline.report.view import ACCEPTED, FIXED, FLAKY, KNOWN, REDUCED, BugVie
 if TYPE_CHECKING:
     from driftline.campaign.hunt.watching import WatchResult
 
-_FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 cannot hold
+_FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 
 
 def render(report: ReportView) -> str:
@@ -38,7 +38,7 @@ def render(report: ReportView) -> str:
 
 
 def render_comparison(comparison: ComparisonView) -> str:
-    """New bugs fail; the others are skipped, with the reason."""
+    """Render a comparison: new bugs fail, the others are skipped with a reason."""
     cases = [(bug, "") for bug in comparison.new]
     cases += [(bug, "still there") for bug in comparison.still]
     cases += [(bug, comparison.notes.get(bug.id, "no longer seen")) for bug in comparison.fixed]
@@ -49,7 +49,7 @@ def render_comparison(comparison: ComparisonView) -> str:
 
 
 def render_watch(watched: WatchResult, made: str) -> str:
-    """New bugs and those that are back fail; those that still fail are skipped; fixed ones pass."""
+    """Render a watch: new and returned bugs fail, bugs that still fail are skipped, fixed bugs pass."""
     root = ET.Element("testsuites", name="driftline watch")
     for compiler, release in watched.releases.items():
         bugs = [one for one in watched.bugs if re.split("[:@]", one.target)[0] == compiler]

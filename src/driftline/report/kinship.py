@@ -1,6 +1,6 @@
-"""Bugs that look like others: one compiler, one kernel, one type, one way to fail. They may have one cause.
+"""Find bugs that look alike: same compiler, kernel, type and way to fail. They may have one cause.
 
-Bugs stay apart, since two causes in one kernel are common; but whoever reads a report knows what to read together.
+Such bugs are not merged, since two causes in one kernel are common, but a report shows them together.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from driftline.generate.kernels import kernels
 from driftline.report.view import FIXED, BugView, Likeness
 
 ALIKE = 0.85  # how much two messages must have in common
-FEW = 3  # kernels: what a larger program shares with another says little
+FEW = 3  # kernels: common kernels of larger programs mean little
 _RESULTS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
 
 
 def with_likeness(bugs: Sequence[BugView]) -> list[BugView]:
-    """Each bug knows the first one that it looks like, those with a known cause before others, and stands behind it
-    where their order allows."""
+    """Link each bug to the first bug that it looks like, preferring bugs with a known cause, and sort it behind that
+    bug where the order of severity allows.
+    """
     leaders = [bug for bug in bugs if bug.causes]
     like: dict[str, Likeness] = {}
     for bug in bugs:
@@ -36,8 +37,9 @@ def with_likeness(bugs: Sequence[BugView]) -> list[BugView]:
 
 
 def in_order(bugs: Sequence[BugView]) -> list[BugView]:
-    """Bugs that are in order of severity, those of one cause together where the first of them stands, and each behind
-    the one that it looks like. No bug leaves the section of its severity for that."""
+    """Sort bugs that are in order of severity: bugs of one cause stand together at the first of them, and each bug
+    stands behind the bug that it looks like. A bug never leaves the section of its severity.
+    """
     place = {bug.id: number for number, bug in enumerate(bugs)}
     section = {bug.id: (bug.group, bug.severity) for bug in bugs}
     first: dict[tuple[str, int, str], str] = {}  # of a section and a cause
@@ -73,14 +75,19 @@ def _fail_alike(bug: BugView, other: BugView) -> bool:
 
 
 def _kernels(bug: BugView) -> frozenset[str]:
-    """Of its operators; the operators themselves where none has a kernel."""
+    """Return the kernels of the bug's operators, or the operators if no kernel is known; empty if there are more than
+    `FEW`.
+    """
     found = frozenset().union(*map(kernels, bug.operators)) or frozenset(bug.operators)
     return found if len(found) <= FEW else frozenset()
 
 
 def _shared_types(bug: BugView, other: BugView) -> str:
-    """The types that both compute with, in words. How a NaN is lost, and what is raised, is hardly ever about the width
-    of the numbers; a wrong value often is."""
+    """Describe the dtypes that both bugs compute with, or return an empty string.
+
+    For wrong values the dtypes must be the same; for other kinds, such as a lost NaN or an exception, dtypes of one
+    family (floats of several widths) are enough.
+    """
     one, two = _types(bug), _types(other)
     if one & two:
         return ", ".join(sorted(one & two))
@@ -91,7 +98,9 @@ def _shared_types(bug: BugView, other: BugView) -> str:
 
 
 def _types(bug: BugView) -> frozenset[str]:
-    """Those that are computed with: an index or a mask beside floats is not."""
+    """Return the floating and complex dtypes of the bug, or all dtypes if there are none. Indices and masks beside
+    floats are left out.
+    """
     found = frozenset(bug.dtypes)
     return frozenset(name for name in found if _family(name) in ("floats", "complex numbers")) or found
 

@@ -1,6 +1,6 @@
-"""A picture of a view layer by layer: error in sigma on a logarithmic scale along the graph, the legal band shaded.
+"""Draw a layer-by-layer view: error in sigma on a logarithmic scale along the graph, with the legal band shaded.
 
-Inline SVG, coloured by the page's style sheet; each layer tells its name and numbers when the pointer is on it.
+Inline SVG, coloured by the page's style sheet; a layer shows its name and numbers when the pointer is on it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ POWERS = range(round(math.log10(LOWEST)), round(math.log10(HIGHEST)) + 1)
 
 
 def draw_layers(view: LayerView) -> Markup:
+    """Draw the error of each layer along the graph."""
     if not view.layers:
         return Markup("")
     top = _top(view)
@@ -56,7 +57,7 @@ def draw_layers(view: LayerView) -> Markup:
 
 
 def _hit(view: LayerView, at: int, x: float, step: float, height: float, y: object) -> str:
-    """A layer: its dot, its own error, and a column that shows what it is when the pointer is on it."""
+    """Draw a layer: its dot, the error it makes alone, and a column with a tooltip."""
     layer = view.layers[at]
     kind = "first" if layer.number == view.first else "beyond" if layer.beyond else "within"
     radius = 4 if kind == "first" else 3 if step >= 5 else 2
@@ -71,7 +72,7 @@ def _hit(view: LayerView, at: int, x: float, step: float, height: float, y: obje
 
 
 def told(layer: LayerRow) -> str:
-    """Everything about a layer, a line each."""
+    """Describe a layer in full, one fact per line."""
     number = "" if layer.output else f"{layer.number}: "
     lines = [f"{number}{layer.title}" + (f" ({layer.op})" if layer.op else "")]
     if layer.value != layer.title and not layer.output:
@@ -89,7 +90,7 @@ def told(layer: LayerRow) -> str:
 
 
 def _first(view: LayerView, places: list[float]) -> list[str]:
-    """The first layer beyond the band, marked and named."""
+    """Draw the mark and the name of the first layer beyond the band."""
     at = next((at for at, layer in enumerate(view.layers) if layer.number == view.first), None)
     if at is None:
         return []
@@ -104,7 +105,9 @@ def _first(view: LayerView, places: list[float]) -> list[str]:
 
 
 def _top(view: LayerView) -> float:
-    """The share of the scale that is used: a little more than the worst error needs, and room above the band."""
+    """Return the share of the scale that is drawn: a little more than the worst error needs, and at least some room
+    above the band.
+    """
     worst = max(share(layer.sigma, beyond=layer.beyond) for layer in view.layers)
     return min(1.0, max(worst + 0.03, share(100.0)))
 

@@ -1,4 +1,4 @@
-"""The view layer by layer on a terminal."""
+"""Print a layer-by-layer view on a terminal."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from driftline.report.view import LayerView
 
 
 def show_layers(out: Console, body: Mapping[str, Any]) -> None:
+    """Print the table of layers and the sentences of a layer-by-layer view."""
     view = view_of(body)
     against = f" against {view.reference}" if view.reference else ""
     out.print(f"\n[bold]Layer by layer[/]: {escape(view.program)}{escape(against)} on {escape(view.target)}")

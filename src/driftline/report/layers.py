@@ -1,4 +1,4 @@
-"""The view layer by layer as renderers want it: plain values, a scale for errors, and which rows of many to show."""
+"""Prepare a layer-by-layer view for renderers: plain values, a scale for errors, and the choice of rows to show."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from driftline.report.view import LayerRow, LayerView
 
-ROWS = 40  # a longer table leaves out what is alike
+ROWS = 40  # in a longer table, runs of similar rows are left out
 BAR = 12
 LOWEST, HIGHEST = 0.1, 1e9  # sigma: the ends of the scale
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def view_of(body: Mapping[str, Any]) -> LayerView:
-    """What the store keeps, for renderers."""
+    """Convert the stored JSON of a layer-by-layer view for renderers."""
     layers = tuple(
         LayerRow(
             number=int(layer["number"]),
@@ -52,7 +52,7 @@ def view_of(body: Mapping[str, Any]) -> LayerView:
 
 
 def _what(told: str, reference: str) -> str:
-    """Of a file that is held against another, a layer does not know whether the file or the compiler is to blame."""
+    """Reword a layer's text when two files are compared: the file may be to blame, not the compiler."""
     return told.replace("the compiler moved it", "it was moved") if reference else told
 
 
@@ -63,7 +63,7 @@ def _title(layer: Mapping[str, Any]) -> str:
 
 
 def share(sigma: float | None, *, beyond: bool = False) -> float:
-    """Where on the logarithmic scale an error stands, from 0 to 1. NaN and Inf have no size: they stand at its end."""
+    """Return the position of an error on the logarithmic scale, from 0 to 1. NaN and Inf stand at its end."""
     if sigma is None:
         return 1.0 if beyond else 0.0
     clipped = min(max(sigma, LOWEST), HIGHEST)
@@ -71,13 +71,14 @@ def share(sigma: float | None, *, beyond: bool = False) -> float:
 
 
 def bar(layer: LayerRow) -> str:
+    """Return a bar of block characters whose length shows the error of a layer."""
     eighths = round(share(layer.sigma, beyond=layer.beyond) * BAR * 8)
     full, rest = divmod(eighths, 8)
     return "█" * full + (_EIGHTHS[rest] if rest else "")
 
 
 def size_of(value: float | None) -> str:
-    """A number of sigma in few characters."""
+    """Format a number of sigma in few characters."""
     if value is None:
         return ""
     if value > HIGHEST:
@@ -88,25 +89,25 @@ def size_of(value: float | None) -> str:
 
 
 def share_of(value: float | None) -> str:
-    """A relative error, of which only the power of ten matters."""
+    """Format a relative error with one digit and its power of ten."""
     if value is None:
         return ""
     return _short(f"{value:.0e}") if value else "0"
 
 
 def _short(number: str) -> str:
-    """`1.0e+03` as `1.0e3`."""
+    """Shorten `1.0e+03` to `1.0e3`."""
     digits, power = number.split("e")
     return f"{digits}e{int(power)}"
 
 
 def sizes(shape: Sequence[int], between: str = "x") -> str:
-    """A shape; unknown sizes are question marks."""
+    """Format a shape; unknown sizes become question marks."""
     return between.join("?" if size < 0 else str(size) for size in shape)
 
 
 def common_module(view: LayerView) -> str:
-    """The module in which all named layers lie: it needs to be said only once."""
+    """Return the module that contains all named layers, so that its name need not be repeated in every row."""
     paths = [layer.scope.split(".") for layer in view.layers if layer.scope]
     shared: list[str] = []
     for parts in zip(*paths, strict=False):
@@ -119,7 +120,7 @@ def common_module(view: LayerView) -> str:
 
 
 def abridged(view: LayerView) -> Iterator[LayerRow | str]:
-    """The rows, with a line in place of many that are alike when there are too many."""
+    """Yield the rows. If there are too many, each run of three or more unremarkable rows is replaced by a line."""
     if len(view.layers) <= ROWS:
         yield from view.layers
         return

@@ -74,7 +74,7 @@ def _matrix(report: ReportView) -> list[str]:
 
 
 def _causes(report: ReportView) -> list[str]:
-    """Bugs under the titles of their causes."""
+    """Return a Markdown list of causes, each with the bugs that it explains."""
     lines = [f"## Causes ({len(report.causes)})", ""] if report.causes else []
     for cause, bugs in report.causes:
         lines += [f"- {markdown(words.cause(cause))}: {', '.join(code(bug.id) for bug in bugs)}"]
@@ -128,7 +128,7 @@ def _details(bug: BugView) -> list[str]:
 
 
 def _reason(bug: BugView) -> list[str]:
-    """Why a bug is one: a sentence, or of a script each of its differences, and its text."""
+    """Return Markdown lines that say why a bug is one: its reason, or, for a script, its differences and its text."""
     if not bug.differences:
         return [markdown(bug.reason), ""]
     return [*(f"- {markdown(line)}" for line in bug.differences), "", fenced(bug.script.strip(), "python"), ""]
@@ -175,7 +175,9 @@ def _statistics(statistics: Statistics | None) -> list[str]:
 
 
 def _settlement(statistics: Statistics) -> list[str]:
-    """Where the failing programs went, and those that no compiler is blamed for."""
+    """Return Markdown lines on the outcome of the failing programs, with a table of those that no compiler is blamed
+    for.
+    """
     told = markdown(account(statistics.suspects))
     if not statistics.unsettled:
         return [told, ""] if told else []

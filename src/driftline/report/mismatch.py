@@ -1,4 +1,4 @@
-"""Expected against got: the worst places, and a small map of where an output is wrong. Arrays in, view values out."""
+"""Compare expected and actual outputs for display: the worst elements, and a small map of where an output is wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT = 8.0  # roundings: beyond this an element is called wrong, where the orac
 
 
 def from_evidence(evidence: Evidence) -> Mismatch | None:
-    """All that is known when the arrays were not kept: the worst place."""
+    """Return what is known without the arrays: the worst element; None if the evidence has none."""
     first = evidence.first
     if first is not None:
         row = PlaceView(_index(first.place), _told(first.expected), _told(first.got), _distance(evidence))
@@ -34,7 +34,9 @@ def from_evidence(evidence: Evidence) -> Mismatch | None:
 
 
 def from_arrays(expected: Arrays, got: Arrays, evidence: Evidence) -> Mismatch | None:
-    """The output that the evidence names, or the first that differs."""
+    """Compare the output that the evidence names, or the first output that differs. None if there is nothing to
+    compare.
+    """
     names = [name for name in expected if name in got and expected[name].shape == got[name].shape]
     named = [name for name in names if name == evidence.output]
     differing = [name for name in names if expected[name].tobytes() != got[name].tobytes()]
@@ -49,12 +51,12 @@ def _compare(name: str, expected: Array, got: Array, evidence: Evidence) -> Mism
         error, apart, words = _errors(expected, got, evidence)
     limit = LIMIT if words else 0.5
     rank = np.where(apart, np.inf, np.nan_to_num(error, nan=0.0, posinf=np.finfo(np.float64).max))
-    telling = _flat(telling_element(evidence.worst, evidence.fault), expected.shape)  # that of the title
+    telling = _flat(telling_element(evidence.worst, evidence.fault), expected.shape)  # the element that the title names
     judged = [_flat(one, expected.shape) for one in evidence.worst]
     first = [at for at in (telling, *judged) if at is not None]
     order = [*first, *(int(i) for i in np.argsort(-rank.reshape(-1), kind="stable"))]
     places = []
-    most = min(PLACES, evidence.wrong or PLACES)  # what else differs may be left open by the specification
+    most = min(PLACES, evidence.wrong or PLACES)  # other differences may be allowed by the specification
     for flat in list(dict.fromkeys(order))[:most]:
         at = np.unravel_index(flat, expected.shape)
         if rank[at] <= 0 or (rank[at] <= limit and flat not in first):
@@ -79,12 +81,12 @@ def _compare(name: str, expected: Array, got: Array, evidence: Evidence) -> Mism
 
 
 def _told_place(evidence: Evidence, shape: tuple[int, ...]) -> int | None:
-    """Where the verdict says that it is wrong, as a flat index."""
+    """Return the flat index of the element that the verdict calls wrong."""
     return _flat(evidence.first, shape)
 
 
 def _flat(element: Element | None, shape: tuple[int, ...]) -> int | None:
-    """The place of an element as a flat index; `None` where the output has no such place."""
+    """Return the flat index of an element, or None if the output has no such element."""
     place = element.place if element else None
     if place is None or len(place) != len(shape):
         return None
@@ -94,7 +96,9 @@ def _flat(element: Element | None, shape: tuple[int, ...]) -> int | None:
 
 
 def _errors(expected: Array, got: Array, evidence: Evidence) -> tuple[Array, Array, str]:
-    """Error per element, where NaN and Inf disagree, and the unit of the errors; no unit for integers."""
+    """Return the error of each element, a mask of the elements where NaN or Inf disagree, and the unit of the errors
+    (empty for integers).
+    """
     dtype = expected.dtype.name
     if not is_float(dtype) and expected.dtype.kind != "c":
         difference = np.abs(expected.astype(np.float64) - got.astype(np.float64))
@@ -125,13 +129,14 @@ def _errors(expected: Array, got: Array, evidence: Evidence) -> tuple[Array, Arr
 
 
 def _rounding(evidence: Evidence) -> float:
-    """What legal rounding does at the place of the verdict: measured, or the part of what is allowed that makes an
-    element wrong at the same limit."""
+    """Return the legal rounding at the verdict's element: measured, or derived from the allowed error, so that an
+    element becomes wrong at the same limit.
+    """
     return _number(evidence.sigma) or (_number(evidence.allowed) or 0.0) / LIMIT
 
 
 def _grid(error: Array, apart: Array, words: str, limit: float) -> ErrorMap:
-    """Fold to two dimensions and take the worst of each cell."""
+    """Fold the errors to two dimensions; each cell of the map holds the worst of its elements."""
     flat = np.where(apart, np.inf, error)
     columns = flat.shape[-1] if flat.ndim > 1 else flat.size
     table = flat.reshape(-1, columns) if flat.ndim > 1 else flat.reshape(1, -1)
@@ -150,7 +155,7 @@ def _shrink(table: Array, rows: int, columns: int) -> Array:
 
 
 def describe_tensor(name: str, array: Array) -> Tensor:
-    """An input in one line: every value when there are few."""
+    """Describe an input in one line, with every value if there are few."""
     shape = tuple(int(size) for size in array.shape)
     flat = array.reshape(-1)
     if array.size == 0:
@@ -163,7 +168,9 @@ def describe_tensor(name: str, array: Array) -> Tensor:
 
 
 def is_ordinary(arrays: Arrays) -> bool:
-    """True if all are plain numbers: no NaN, no infinity, nothing beyond a million, and no float below a millionth."""
+    """True if all numbers are ordinary: no NaN, no infinity, nothing beyond a million, and no float closer to zero than
+    a millionth, except zero.
+    """
     for array in arrays.values():
         if is_float(array.dtype.name) or array.dtype.kind == "c":
             size = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
@@ -243,7 +250,7 @@ def _index(place: Any) -> str:
 
 
 def _class(values: Array) -> Array:
-    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    """Classify each element: 0 finite, 1 NaN, 2 +Inf, 3 -Inf. Complex numbers combine the classes of both parts."""
     if values.dtype.kind == "c":
         return 4 * _class(values.real) + _class(values.imag)
     return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))

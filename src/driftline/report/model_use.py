@@ -1,4 +1,4 @@
-"""What language models were asked in hunts and what came of it, by model and mode."""
+"""Summarise how language models were used in hunts, by model and mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = ("model", "mode", "answers", "tokens", "cost", "ran", "fired its rule", "
 
 
 def model_use(log: HuntLog, hunts: Sequence[Hunt]) -> tuple[ModelUse, ...]:
-    """A row for each model and mode; nothing where no model was asked."""
+    """Return the usage of each model and mode; empty if no model was asked."""
     tries: dict[tuple[str, str], list[ModelTry]] = {}
     bugs: dict[tuple[str, str], set[str]] = {}
     for hunt in hunts:
@@ -47,7 +47,7 @@ def _row(model: str, mode: str, tries: Sequence[ModelTry], bugs: set[str]) -> Mo
 
 
 def model_cells(use: ModelUse) -> tuple[str, ...]:
-    """A row as texts, under `HEAD`: counts with what a thousand tokens brought."""
+    """Format a row of the table under `HEAD`: counts, each with its rate per thousand tokens."""
     programs = bool(use.ran or use.fired or use.mode != "describe")
 
     def told(count: int, share: bool = False) -> str:
@@ -70,7 +70,7 @@ def model_cells(use: ModelUse) -> tuple[str, ...]:
 
 
 def wasted(uses: Sequence[ModelUse]) -> str:
-    """Why answers were no programs, in one line."""
+    """Count the answers that gave no program, by reason, in one line."""
     counts: Counter[str] = Counter()
     for use in uses:
         counts.update({name: n for name, n in use.outcomes.items() if name not in (RAN, "described")})
@@ -78,6 +78,7 @@ def wasted(uses: Sequence[ModelUse]) -> str:
 
 
 def model_json(use: ModelUse) -> dict[str, Any]:
+    """Return the usage of one model and mode as JSON."""
     return {
         **{name: value for name, value in vars(use).items() if name != "outcomes"},
         "tokens": use.tokens,

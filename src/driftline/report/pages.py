@@ -1,10 +1,10 @@
-"""Reports of more bugs than fit on one page: the worst in full, the others linked, each on a small page of its own.
+"""Write reports of more bugs than fit on one page: the worst in full, the others as links to small pages of their own.
 
     report.html            the page
     report-bugs/ID.html    a bug; style.css lies beside it
 
-All of it is plain files that open from disk. A page is made and written before the next one is made: thousands of bugs
-are never in memory together.
+All pages are plain files that open from disk. Each page is written before the next one is made, so that thousands of
+bugs are never in memory together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ IN_FULL = 100  # bugs on the page itself, where the others have pages
 
 
 def write_paged(store: Store, out: Path, chosen: str, library: Library | None = None) -> ReportView:
-    """Write a report in the format `chosen`; HTML of many bugs with pages beside it. Returns what it says."""
+    """Write a report in the format `chosen` and return its view. HTML reports of many bugs get further pages beside
+    them.
+    """
     require_place(out)
     if chosen != "html":
         report = gather.gather_store(store, library)
@@ -56,7 +58,7 @@ def _with_pages(store: Store, out: Path, report: ReportView, library: Library | 
 
 
 def _write_page(path: Path, text: str, out: Path) -> None:
-    """Plainly, since there are thousands, and none is linked before all are there."""
+    """Write a page directly, not atomically: there are thousands of pages, and none is linked before all exist."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
         with os.fdopen(handle, "w", encoding="utf-8") as file:

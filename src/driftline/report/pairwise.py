@@ -1,4 +1,4 @@
-"""The matrix of all targets against each other, for people: from its JSON (`docs/json.md`) to cells and sentences."""
+"""Convert the pairwise comparison of targets from its JSON (`docs/json.md`) to cells and sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEPS = (1e-4, 1e-2, 0.5)
 
 
 def pairwise_view(body: Mapping[str, Any]) -> PairwiseView:
-    """What was kept as JSON, ready to be shown."""
+    """Convert the stored JSON of a pairwise comparison for display."""
     members = tuple(str(name) for name in body["members"])
     pairs = {frozenset((pair["one"], pair["other"])): pair for pair in body["pairs"]}
     floats = any(pair["ulp"] is not None for pair in body["pairs"])
@@ -51,7 +51,9 @@ def _cell(pairs: Mapping[frozenset[str], Mapping[str, Any]], a: str, b: str, mea
 
 
 def _number(pair: Mapping[str, Any], measure: str) -> str:
-    """Few digits. Whole numbers of ulp, while they are short; JSON has infinity as text."""
+    """Format a difference in few digits: short counts of ulp as whole numbers, others with one digit and a power of
+    ten. JSON stores infinity as text.
+    """
     if pair[measure] is None:
         return INCOMPARABLE
     value = float(pair[measure])
@@ -75,7 +77,7 @@ def _described(pair: Mapping[str, Any]) -> str:
 
 
 def _sentences(body: Mapping[str, Any]) -> Iterable[str]:
-    """Who sides with whom."""
+    """Yield sentences on which targets agree with each other."""
     groups = body["groups"]["within_rounding"]
     if len(groups) == 1 and len(body["members"]) > 1:
         yield f"All agree within rounding: {', '.join(groups[0])}."
@@ -95,7 +97,7 @@ def _sentences(body: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _apart(body: Mapping[str, Any], groups: list[list[str]]) -> Iterable[str]:
-    """How far each of the other sides is from the first one, by their first members."""
+    """Yield how far the first member of each further group is from the first member of the first group."""
     pairs = {frozenset((pair["one"], pair["other"])): pair for pair in body["pairs"]}
     for group in groups[1:]:
         yield f"{group[0]} against {groups[0][0]}: {_described(pairs[frozenset((groups[0][0], group[0]))])}."

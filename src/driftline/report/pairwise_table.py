@@ -1,4 +1,4 @@
-"""The matrix of all targets against each other, on a terminal."""
+"""Print the pairwise comparison of targets on a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STYLES = ("green", "", "yellow", "yellow", "red", "bold red")  # by the level o
 
 
 def show_pairwise(out: Console, body: Mapping[str, Any]) -> None:
-    """Of members with the same bits one stands for all: the sentences below name them."""
+    """Print the pairwise comparison. One target stands for all targets with the same bits, which the sentences name."""
     view = pairwise_view(body)
     groups = {group[0]: len(group) for group in body["groups"]["bitwise"]}
     shown = [at for at, name in enumerate(view.members) if name in groups]
@@ -34,7 +34,7 @@ def show_pairwise(out: Console, body: Mapping[str, Any]) -> None:
 
 
 def _table(measure: MeasureView, shown: Sequence[int], names: Sequence[str]) -> Table:
-    """The triangle below the diagonal: the other one would say the same."""
+    """Return the lower triangle of the matrix; it is symmetric."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("", no_wrap=True)
     table.add_column(f"largest {measure.name} difference", no_wrap=True)
@@ -48,7 +48,7 @@ def _table(measure: MeasureView, shown: Sequence[int], names: Sequence[str]) -> 
 
 
 def _print_list(out: Console, measure: MeasureView, shown: Sequence[int]) -> None:
-    """One line for each pair, where a matrix is too wide."""
+    """Print one line for each pair, for terminals that are too narrow for the matrix."""
     for number, at in enumerate(shown):
         for other in shown[:number]:
             out.print(escape(f"  {measure.rows[at][other].told}"), soft_wrap=True)

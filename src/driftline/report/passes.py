@@ -1,4 +1,4 @@
-"""Passes tried one at a time, for the terminal and as JSON."""
+"""Show the result of testing passes one at a time, in the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_NAMES = 40
 
 
 def show_passes(passes: Sequence[Rule]) -> None:
-    """Passes in the order of the compilers' pipelines, and behind them those that are not tried."""
+    """Print the passes in the order of the compilers' pipelines, with the reason why some are not tried."""
     out = Screen(width=None if sys.stdout.isatty() else 160, highlight=False)
     table = Table(box=None, pad_edge=False)
     for column in ("compiler", "pass", "group", "target", "not tried because"):
@@ -40,7 +40,7 @@ def show_passes(passes: Sequence[Rule]) -> None:
 
 
 def passes_json(result: AuditResult, store: Store) -> dict[str, Any]:
-    """The answer of `passes test --json`; schema in docs/json.md."""
+    """Return the output of `passes test --json`; docs/json.md has the schema."""
     return {
         "schema": 1,
         "seed": result.plan.seed,
@@ -70,7 +70,7 @@ def _compiler(label: str) -> str:
 
 
 def show_passes_test(result: AuditResult, store: Store) -> None:
-    """Which passes changed a program, which never did, and what was found."""
+    """Print how many passes changed a program, which never did, and the bugs found."""
     out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False)
     table = Table(box=None, pad_edge=False)
     for column in ("compiler", "version"):

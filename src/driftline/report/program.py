@@ -1,4 +1,4 @@
-"""A program and its inputs as people read them."""
+"""Format programs and their inputs for readers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONG_LIST = re.compile(r"\{([-+\w.]+(?:, ?[-+\w.]+){16,})\}")
 
 
 def program_text(program: Program) -> str:
-    """The text of a program; nothing for forms that have none."""
+    """Return the text of a program, or an empty string for binary forms."""
     if program.form == "source":
         return SourceBundle.load(program.path.read_bytes()).text
     if program.form == SCRIPT:
@@ -27,13 +27,15 @@ def program_text(program: Program) -> str:
 
 
 def _begun(numbers: re.Match[str]) -> str:
-    """How a list begins, and how long it is: a weight says nothing to a reader."""
+    """Shorten a list of numbers to its beginning and its length, since weights tell a reader nothing."""
     every = numbers[1].split(",")
     return f"{{{', '.join(number.strip() for number in every[:SHOWN])}, … {len(every):,} in all}}"
 
 
 def reduced_text(body: Mapping[str, Any], part: str = "program") -> str:
-    """The `program` of a reduction, or its `nearest` that passes, with its inputs."""
+    """Return the text and inputs of a reduced program. `part`: `program`, or `nearest` for the most similar passing
+    program.
+    """
     told = body.get(part) or {}
     onnx = body["program"]["form"] == "onnx"  # other programs bring their inputs themselves
     inputs = (body if part == "program" else told).get("inputs") or []
@@ -41,6 +43,6 @@ def reduced_text(body: Mapping[str, Any], part: str = "program") -> str:
 
 
 def input_lines(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """An input to a line: `x = [1.0, 2.0]  # float32`."""
+    """Return one line for each input: `x = [1.0, 2.0]  # float32`."""
     held = [given["values"] if given["values"] is not None else f"{given['shape']} (in the case)" for given in inputs]
     return [f"{given['name']} = {values}  # {given['dtype']}" for given, values in zip(inputs, held, strict=True)]

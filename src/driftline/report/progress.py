@@ -16,36 +16,37 @@ if TYPE_CHECKING:
     from driftline.events import BugSeen, Event
     from driftline.store import Bug
 
-LINE_EVERY = 10.0  # seconds, where there is no terminal
+LINE_EVERY = 10.0  # seconds between lines, without a terminal
 _NARROW = 80  # columns below which there is no room for a bar
 
 
 def note(line: str) -> None:
-    """A line for people, out of the way of `--json`."""
+    """Print a line to stderr, so that it does not mix with the output of `--json`."""
     click.echo(line, err=True)
 
 
 def progress_line(line: str) -> None:
-    """A line about work that goes on; with --quiet there are none."""
+    """Print a line of progress to stderr, unless --quiet is set."""
     if not is_quiet():
         note(line)
 
 
 def new_bug_line(bug: Bug, how: str = "") -> str:
-    """How a bug that the store did not know before is announced."""
+    """Return the line that announces a bug that is new to the store."""
     from driftline.report.titles import title_of
 
     return f"new  {bug.id}  {f'{how}: ' if how else ''}{title_of(bug)}"
 
 
 def on_terminal() -> bool:
-    """Can progress be drawn? Elsewhere it is told in plain lines."""
+    """True if progress can be drawn on a terminal. Otherwise it is printed in plain lines."""
     return not is_quiet() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _drawn(*, counted: bool) -> Any:
-    """One line with a title, a bar, the steps, the time and what is being done; a narrow terminal has no bar. What does
-    not fit is cut: a second line would make the display jump."""
+    """Return a progress display of one line: title, bar, steps, time and current activity. A narrow terminal has no
+    bar. Text that does not fit is cut, since a second line would make the display jump.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
@@ -99,19 +100,19 @@ class Ticker:
         self.say(f"[{self._done}/{self._total or '?'}] {name}: {outcome}", kept=False)
 
     def advance(self, steps: int, words: str) -> None:
-        """Several steps at once."""
+        """Count several steps as done."""
         self._done += steps
         if self._bar:
             self._bar.update(self._task, advance=steps)
         self.say(f"[{self._done}/{self._total or '?'}] {words}", kept=False)
 
     def show(self, words: str) -> None:
-        """What is being done at the moment; nothing of it stays."""
+        """Show the current activity beside the bar. The text is replaced by the next one."""
         if self._bar:
             self._bar.update(self._task, now=words)
 
     def say(self, line: str, *, kept: bool = True) -> None:
-        """A line that stays: above the bar on a terminal. `kept` or not, it stands in a log."""
+        """Print a line above the bar. Lines that are not `kept` are printed only where there is no bar, as in a log."""
         if not self._bar:
             progress_line(line)
         elif kept:
@@ -126,7 +127,7 @@ class Ticker:
 
 
 class CheckProgress(Ticker):
-    """A listener of a check: a step for each target, and its row as soon as it is known."""
+    """A listener of a check that shows a step for each target, and its result as soon as it is known."""
 
     def __call__(self, event: Event) -> None:
         from driftline.events import CheckStarted, TargetDone, TargetStarted
@@ -146,7 +147,7 @@ class CheckProgress(Ticker):
 
 
 class StepProgress(Ticker):
-    """A listener of work in steps: what each came to, and what is being done now."""
+    """A listener of work in steps that shows the outcome of each step and the current activity."""
 
     _last_line = 0.0
 
@@ -165,7 +166,7 @@ class StepProgress(Ticker):
             self._working(f"{event.part}: {event.words}")
 
     def _working(self, words: str) -> None:
-        """On a terminal what is done now; elsewhere a line now and then, so that nobody waits in silence."""
+        """Show the current activity beside the bar, or print it at intervals where there is no terminal."""
         now = time.monotonic()
         if self._bar:
             self.show(words)
@@ -195,7 +196,9 @@ class RunProgress(Ticker):
 
 
 class ReductionProgress:
-    """A listener of a reduction, size over time: one live line on a terminal, a line for each step elsewhere."""
+    """A listener of a reduction that shows the size over time: one live line on a terminal, otherwise a line for each
+    step.
+    """
 
     def __init__(self) -> None:
         self._status: Any = None
@@ -224,7 +227,7 @@ class ReductionProgress:
 
 
 def note_releases(event: Event) -> None:
-    """A listener of a bisection: a line for each release, and for each that is installed first."""
+    """Print each release of a bisection with its answer, and a line when a release is installed."""
     from driftline.events import ReleaseAsked, Working
 
     if isinstance(event, Working):
@@ -234,7 +237,7 @@ def note_releases(event: Event) -> None:
 
 
 class Activity:
-    """A listener of work that is measured by its time: a bar on a terminal, a line now and then elsewhere."""
+    """A listener of work with a time budget: a bar on a terminal, otherwise a line at intervals."""
 
     def __init__(self, title: str, seconds: float) -> None:
         self._began = time.monotonic()
@@ -249,7 +252,7 @@ class Activity:
             self._bar.start()
 
     def __call__(self, event: Event) -> None:
-        """Bugs stay on the screen; what is being done gives way to what is done next."""
+        """Handle an event. New bugs stay on the screen; the current activity is replaced by the next one."""
         from driftline.events import AuditStarted, BugSeen, NotExplained, OutOfReach, Shrunk, Working
 
         if isinstance(event, AuditStarted):
@@ -266,7 +269,7 @@ class Activity:
             self._keep(f"driftline: {event.bug}: {event.reason}", progress=False)
 
     def _go_on(self, spent: float, seconds: float) -> None:
-        """Work that is resumed has its time from its beginning."""
+        """Count the time of resumed work from its original start."""
         self._began = time.monotonic() - spent
         if self._bar:
             self._bar.update(self._task, total=seconds, completed=spent)
@@ -277,7 +280,7 @@ class Activity:
             self._keep(new_bug_line(event.bug, event.how))
 
     def so_far(self) -> str:
-        """What to say of work that is interrupted: the bugs that it added to the store."""
+        """Return a sentence on the bugs that interrupted work added to the store."""
         if not self._new:
             return "No new bug so far."
         return f"New bugs so far: {', '.join(sorted(self._new))}."
@@ -291,7 +294,7 @@ class Activity:
             note(line)
 
     def beat(self, seconds: float = 30.0) -> Self:
-        """Say every now and then that it is still at work: for steps that last minutes without an event."""
+        """Print a line at intervals while the work goes on, for steps that last minutes without an event."""
         if not self._bar:
             threading.Thread(target=self._beats, args=(seconds,), daemon=True).start()
         return self

@@ -1,4 +1,4 @@
-"""What a language model says of rewrite rules, for the terminal and as JSON."""
+"""Show a language model's descriptions of rewrite rules, in the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def requirements_json(found: Sequence[AskedRule], settings: LlmSettings) -> dict[str, Any]:
-    """The answer of `patterns describe --json`; schema in docs/json.md."""
+    """Return the output of `patterns describe --json`; docs/json.md has the schema."""
     return {
         "schema": 1,
         "model": settings.analyst,
@@ -45,7 +45,7 @@ def _rule_json(one: AskedRule) -> dict[str, Any]:
 
 
 def show_requirements(found: Sequence[AskedRule], settings: LlmSettings) -> None:
-    """Each rule with what it is said to need; then what it took."""
+    """Print each rule with the requirements that the model named, then the tokens and the cost."""
     out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False)
     for one in found:
         out.print(f"\n[bold]{escape(one.rule.name)}[/]  {one.rule.id}  ({escape(one.rule.group)})")

@@ -1,4 +1,4 @@
-"""The JSON of results: one spelling for each concept, documented in docs/json.md."""
+"""Convert results to JSON, with the same names everywhere; docs/json.md documents them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ SCHEMA = 1
 
 
 def command(name: str, bug_id: str, store: Path) -> str:
-    """A command about a bug, as it is typed."""
+    """Return the command line of a command about a bug."""
     place = [] if store == default_store() else ["--store", store]
     return shell(["driftline", *name.split(), bug_id, *place, *plugin_words()])
 
 
 def replay_command(bug_id: str, store: Path) -> str:
-    """The one command that shows a bug again."""
+    """Return the command line that reproduces a bug."""
     return command("replay", bug_id, store)
 
 
 def go_on(command: str, seconds: float, store: Store) -> str:
-    """The command that goes on with what a budget was too short for: budgets count from the beginning."""
+    """Return the command line that resumes work whose budget ended. The budget is doubled, since it counts from the
+    original start.
+    """
     place = [] if store.path == default_store() else ["--store", store.path]
     budget = ["--resume", "--budget", f"{max(1, round(2 * seconds / 60))}m"]
     plugins = plugin_words() if command in ("hunt", "passes test") else []
@@ -42,12 +44,13 @@ def go_on(command: str, seconds: float, store: Store) -> str:
 
 
 def examine_command(hunt: int, store: Path) -> str:
-    """The command that examines the suspects that a hunt left, and reduces the bugs that it did not."""
+    """Return the command line that examines the remaining suspects of a hunt and reduces its remaining bugs."""
     place = [] if store == default_store() else ["--store", store]
     return shell(["driftline", "hunt", "--resume", hunt, *place, *plugin_words()])
 
 
 def check_json(result: CheckResult, baseline: Compared | None = None, library: Library | None = None) -> dict[str, Any]:
+    """Return the output of `check --json`; docs/json.md has the schema."""
     case = result.outcome.case
     known = baseline.known if baseline else ()
     return {
@@ -92,6 +95,7 @@ def _row(row: TargetResult, bug: Bug | None, known: bool) -> dict[str, Any]:
 
 
 def bug_json(bug: Bug, store: Path, library: Library | None = None) -> dict[str, Any]:
+    """Return a stored bug as JSON, with its title, causes and the command that replays it."""
     causes = [cause.note() for cause in causes_of(bug, library)]
     told = {"title": title_of(bug), "causes": causes, "debate": debate_of(bug)}
     return {**bug.to_json(), **told, "replay": replay_command(bug.id, store)}

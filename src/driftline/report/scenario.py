@@ -1,4 +1,4 @@
-"""A judged script on the screen and as JSON."""
+"""Show the result of checking a script, on the screen and as JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _show_differences(out: Console, result: ScriptResult) -> None:
 
 
 def _show_bugs(out: Console, found: ScriptCheck) -> None:
-    """Each bug once, with the commands that go on from it."""
+    """Print for each bug the commands to replay and to explain it."""
     for name in dict.fromkeys(bug.id for bug in found.bugs.values()):
         out.print(f"replay: [bold]{escape(replay_command(name, found.store))}[/]", soft_wrap=True)
         out.print(f"explain it: [bold]{escape(command('diagnose', name, found.store))}[/]", soft_wrap=True)
@@ -61,6 +61,6 @@ def _closing_line(results: Sequence[ScriptResult], *, compared: bool) -> str:
 
 
 def script_json(found: ScriptCheck) -> dict[str, Any]:
-    """The JSON of `driftline check SCRIPT --json`, documented in docs/json.md."""
+    """Return the output of `driftline check SCRIPT --json`; docs/json.md has the schema."""
     bugs = {bug.id: bug for bug in found.bugs.values()}
     return {"schema": SCHEMA, **found.to_json(), "bugs": [bug_json(bug, found.store) for bug in bugs.values()]}

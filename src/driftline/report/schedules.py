@@ -1,4 +1,4 @@
-"""Hunts among schedules, for people and for programs."""
+"""Show hunts among schedules in the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from driftline.store.store import sound_bugs
 
 
 def show_schedule_hunt(result: ScheduleHuntResult, store: Store) -> None:
-    """Counts, then each bug with its smallest steps."""
+    """Print the counts of a hunt among schedules, then its bugs."""
     rate = 60 * result.schedules / max(result.seconds, 1e-9)
     took = words.duration(result.seconds)
     click.echo(f"{result.schedules:,} schedules in {took} ({rate:.0f} a minute), {result.steps:,} steps taken.")
@@ -51,12 +51,12 @@ def show_schedule_hunt(result: ScheduleHuntResult, store: Store) -> None:
 
 
 def _bugs(result: ScheduleHuntResult, store: Store) -> list[Bug]:
-    """Those that were seen most first."""
+    """Return the bugs of the hunt, most sightings first."""
     return list(sound_bugs(store, sorted(result.bugs, key=lambda name: (-result.sightings[name], name))))
 
 
 def _defect(bug: Bug, store: Store) -> ScheduleDefect | None:
-    """The known defect of TVM that explains a bug, if there is one."""
+    """Return the known defect of TVM that explains a bug, or None."""
     finding = bug.findings[0]
     message = Evidence.from_json(finding.verdict["evidence"]).message
     return defect_of(trace_of(store.load_case(finding.case_id)), bug.fingerprint.kind, bug.fingerprint.stage, message)
@@ -86,7 +86,7 @@ def schedule_hunt_json(result: ScheduleHuntResult, store: Store) -> dict[str, An
 
 
 def listing() -> dict[str, Any]:
-    """What there is to draw from, and what is left to the caller."""
+    """Return the functions, primitives, known defects and preconditions of hunts among schedules, as JSON."""
     return {
         "schema": SCHEMA,
         "functions": [{"name": one.name, "kind": one.kind, "sizes": list(one.sizes)} for one in FUNCTIONS],
@@ -101,6 +101,7 @@ def listing() -> dict[str, Any]:
 
 
 def show_listing() -> None:
+    """Print the functions, primitives, known defects and preconditions of hunts among schedules."""
     told = listing()
     click.echo("Functions:")
     for one in told["functions"]:

@@ -1,5 +1,5 @@
-"""The terminal, for tables, panels and progress. Whatever a name holds is shown there and never obeyed: escape
-sequences, control characters and the markup of rich. Lines of text go through `driftline.core.streams`.
+"""Print tables, panels and progress on the terminal. Escape sequences, control characters and markup of rich inside
+names are shown as text and never interpreted. Plain lines go through `driftline.core.streams`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from driftline.core.terminal import wants_colours
 
 
 class Screen(Console):
-    """A console of rich that shows control characters instead of sending them. Its own go beneath `Plain`."""
+    """A rich console that shows control characters instead of sending them. It writes to the stream beneath `Plain`, so
+    that its own control codes pass.
+    """
 
     def __init__(self, **given: Any) -> None:
         if not wants_colours():
@@ -48,6 +50,6 @@ class Screen(Console):
 
 
 def console() -> Console:
-    """Wide enough for a table when the output is a file or a pipe."""
+    """Return a console that is wide enough for a table even if the output is a file or a pipe."""
     width = None if sys.stdout.isatty() else max(120, shutil.get_terminal_size((120, 40)).columns)
     return Screen(width=width, highlight=False)

@@ -1,4 +1,4 @@
-"""What became of the programs that failed in hunts: each count of a summary, and the failures that are no bugs."""
+"""Account for every program that failed in hunts: counts of each outcome, and the failures that are no bugs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from driftline.core.text import first_line, plural
 from driftline.report.view import SuspectView
 from driftline.store.hunts import Hunt, HuntLog, Suspect
 
-# States of a suspect, each with what became of the programs in it: of one, and of several.
+# The outcome for each state of a suspect, in words for one program and for several.
 _WORDS = {
     "bug": ("shows a bug", "show bugs"),
     "flaky": ("is flaky", "are flaky"),
@@ -23,8 +23,9 @@ LISTED = ("disputed", "unclear")  # each of these is listed: it may be a bug aft
 
 
 def account(settled: Mapping[str, int]) -> str:
-    """Where all failing programs went: `3 programs failed: 2 show bugs, 1 is disputed (the references disagree).` Empty
-    without any."""
+    """Summarise the outcomes of all failing programs: `3 programs failed: 2 show bugs, 1 is disputed (the references
+    disagree).` Empty if none failed.
+    """
     total = sum(settled.values())
     if not total:
         return ""
@@ -38,7 +39,7 @@ def _words(state: str, count: int) -> str:
 
 
 def listed_suspects(log: HuntLog, hunts: Iterable[Hunt]) -> tuple[SuspectView, ...]:
-    """The failures that no compiler is blamed for, with the reason."""
+    """Return the failures that no compiler is blamed for, with the reason."""
     return tuple(_view(suspect, state) for hunt in hunts for state in LISTED for suspect in log.in_state(hunt, state))
 
 

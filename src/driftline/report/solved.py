@@ -1,4 +1,4 @@
-"""What solving found, on a terminal."""
+"""Print the result of solving for inputs on a terminal."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _FEW = 4  # variables of a slice that are shown
 
 
 def show_solved(out: Console, solved: Solved) -> None:
+    """Print a table of queries with their answers, and a summary."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("node", "goal", "answer", "seconds", "how"):
         table.add_column(name, no_wrap=name != "how", overflow="fold", justify="right" if name == "seconds" else "left")

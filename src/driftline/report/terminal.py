@@ -1,4 +1,4 @@
-"""What people see on the screen."""
+"""Print checks, bugs, replays and the state of backends on the screen."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _STYLES = {
 
 
 def row_line(row: TargetResult | Skipped) -> str:
-    """A result in one line, as soon as it is there."""
+    """Describe the result of one target in one line."""
     if isinstance(row, Skipped):
         return f"skipped ({first_line(row.reason, 200)})"
     seconds = row.execution.durations.get("total", 0.0) + row.execution.durations.get("convert", 0.0)
@@ -64,7 +64,9 @@ def show_check(
     baseline: Compared | None = None,
     library: Library | None = None,
 ) -> None:
-    """`explained`: the explanation of the bugs follows, so the command that makes it is not printed."""
+    """Print the result of a check. `explained`: the explanations of the bugs follow, so the command that makes them is
+    not printed.
+    """
     out = console()
     case = result.outcome.case
     inputs = ", ".join(str(spec) for spec in case.program.inputs) or "no inputs"
@@ -102,7 +104,9 @@ def show_check(
 
 
 def _further(row: TargetResult) -> str:
-    """What a row that is not a plain pass means to a user of the model, and how it is accepted."""
+    """Return text to append to the reason of a row: its effect on the model's output, and how to accept the
+    deviation.
+    """
     if row.verdict.judgement is Judgement.PASS and not row.verdict.evidence.accepted:
         return ""
     effect = f"; {row.culprit.target} itself is wrong in the same way" if row.culprit else ""
@@ -112,7 +116,7 @@ def _further(row: TargetResult) -> str:
 
 
 def _rows_of(bug: Bug, result: CheckResult) -> list[TargetResult]:
-    """The results that show one bug: several targets may run the same faulty code."""
+    """Return the results that show the same bug: several targets may run the same faulty code."""
     return [row for row in result.results if row.target in result.bugs and result.bugs[row.target].id == bug.id]
 
 
@@ -146,7 +150,9 @@ def _explain(
 
 
 def _closing_line(result: CheckResult, known: Sequence[Target] = (), accepted: Sequence[Target] = ()) -> str:
-    """How many targets came to which verdict; what the baseline knows, or a cause accepts, is counted apart."""
+    """Return the closing line with the number of targets for each verdict. Known and accepted failures are counted
+    apart.
+    """
     parts = []
     for judgement in Judgement:
         rows = [
@@ -168,6 +174,7 @@ def _closing_line(result: CheckResult, known: Sequence[Target] = (), accepted: S
 
 
 def show_doctor(report: DoctorReport) -> None:
+    """Print the state of every backend, the environment and the sandbox."""
     out = console()
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("backend", "version", "devices"):
@@ -196,6 +203,7 @@ def show_doctor(report: DoctorReport) -> None:
 
 
 def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
+    """Print a bug in full: title, program, inputs, evidence, log, diagnosis so far, and the command to replay it."""
     out = console()
     finding = bug.findings[0]
     case = store.load_case(finding.case_id)
@@ -250,14 +258,14 @@ def _show_program(out: Console, program: Program) -> None:
 
 
 def _listing(text: str, title: str, *, python: bool) -> Panel:
-    """A program in a frame, its longest lines cut: they hold weights."""
+    """Return a program in a frame, with its longest lines cut: these hold weights."""
     shown = "\n".join(line if len(line) <= LINE else f"{line[:LINE]}…" for line in text.rstrip().splitlines())
     body = Syntax(shown, "python" if python else "text", word_wrap=True)
     return Panel(body, title=escape(title), title_align="left")
 
 
 def _show_explained(out: Console, found: StepResults, store: Store) -> None:
-    """What the commands that explain a bug found so far, and which of them are left."""
+    """Print the results of diagnosis so far, and the commands for the steps that were not run."""
     if found.results:
         out.print("[bold]explained so far[/]")
     if found.reduced:
@@ -271,6 +279,7 @@ def _show_explained(out: Console, found: StepResults, store: Store) -> None:
 
 
 def show_replay(answer: Replay) -> None:
+    """Print the answer of a replay."""
     style = {"still fails": "bold red", "fixed": "green", "passes": "green", "differs": "yellow"}[answer.answer]
     out = console()
     out.print(f"{answer.bug.id} on {answer.result.target}: [{style}]{answer.answer}[/]")

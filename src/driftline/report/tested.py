@@ -1,4 +1,4 @@
-"""How much was tested, and what was not: the hunts of a store as view values."""
+"""Collect how much was tested, and what was not, from the hunts of a store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driftline.store.checks import CheckLog
 from driftline.store.hunts import Hunt, HuntLog, Turn, TurnBody
 from driftline.store.schedules import ScheduleLog
 
-SLOWEST = 10  # programs that are told
+SLOWEST = 10  # programs that are listed
 MOST_LEFT = 10  # suspects of a hunt that are listed
 
 
@@ -30,7 +30,7 @@ def hunts_of(log: HuntLog) -> list[Hunt]:
 
 
 def checked_of(store: Store) -> tuple[int, int]:
-    """How many programs single checks ran, and on how many targets."""
+    """Return how many programs single checks ran, and on how many targets."""
     try:
         rows = CheckLog(store).all()
     except StoreError:  # a store of an earlier Driftline that may not be written
@@ -39,7 +39,7 @@ def checked_of(store: Store) -> tuple[int, int]:
 
 
 def others_of(store: Store) -> list[str]:
-    """What was done besides hunts and checks, in words: audits, and hunts among schedules."""
+    """Return how many audits and hunts among schedules the store has, in words."""
     try:
         audits, schedules = (
             store.query(f"SELECT COUNT(*) FROM {table}")[0][0] for table in ("audits", "schedule_hunts")
@@ -89,7 +89,7 @@ def _times(hunts: Sequence[Hunt], bugs: Sequence[BugView]) -> dict[str, str]:
 
 
 def schedules_tested(store: Store) -> dict[str, str]:
-    """What hunts among schedules did, as a fact of the environment; nothing where there were none."""
+    """Summarise the hunts among schedules as a fact of the environment; empty if there were none."""
     log = ScheduleLog(store)
     try:
         hunts = log.hunts()
@@ -111,6 +111,7 @@ def _listed(value: Any) -> str:
 
 
 def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
+    """Sum up all turns of the hunts: programs, verdicts, coverage, suspects and what was not tested."""
     programs: Counter[str] = Counter()
     seconds: defaultdict[str, float] = defaultdict(float)
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
@@ -161,7 +162,7 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
 
 
 def slowest_of(turns: Iterable[Turn]) -> tuple[SlowView, ...]:
-    """The programs of these turns that took longest."""
+    """Return the programs of these turns that took longest."""
     found = [
         SlowView(turn.lane, one.name, one.step, one.seconds, one.judgement)
         for turn in turns
@@ -171,7 +172,9 @@ def slowest_of(turns: Iterable[Turn]) -> tuple[SlowView, ...]:
 
 
 def _generators(body: TurnBody) -> Counter[str]:
-    """Programs by generator: of the turn as a whole, or of its arms (generator, arm, programs, reward)."""
+    """Count the programs of a turn by generator. A turn has one generator, or several arms (generator, arm, programs,
+    reward).
+    """
     if body.generator:
         return Counter({body.generator: body.programs})
     found: Counter[str] = Counter()
@@ -181,7 +184,7 @@ def _generators(body: TurnBody) -> Counter[str]:
 
 
 def _never_drawn(coverage: Mapping[str, Any]) -> tuple[str, ...]:
-    """Operators that Driftline can draw and did not. Nothing when the names are of another table."""
+    """Return the operators that Driftline can draw but did not; empty if the coverage uses other operator names."""
     from driftline.generate.table import OPERATORS
 
     known = set(OPERATORS)
@@ -189,13 +192,13 @@ def _never_drawn(coverage: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _left_out(hunts: Sequence[Hunt]) -> Iterable[str]:
-    """Generators that lacked something, each once."""
+    """Return sentences on generators that lacked a requirement, each once."""
     told = (str(why) for hunt in hunts for why in hunt.environment.get("left_out") or ())
     return dict.fromkeys(f"{why}." for why in told)
 
 
 def _unexamined(log: HuntLog, hunts: Sequence[Hunt]) -> Iterable[str]:
-    """Suspects that nobody has examined, with what is known of each, and the command that examines them."""
+    """Yield sentences on suspects that were not examined, and the command that examines them."""
     for hunt in hunts:
         if left := log.left(hunt):
             were = "was" if len(left) == 1 else "were"
@@ -211,7 +214,7 @@ def _untested(
     lanes: Iterable[LaneView], suspects: Mapping[str, int], coverage: Mapping[str, Mapping[str, Counter[str]]],
     never: tuple[str, ...],
 ) -> Iterable[str]:  # fmt: skip
-    """What a reader might take for tested and is not."""
+    """Yield sentences on parts that seem tested but are not."""
     for lane in lanes:
         if not lane.programs:
             yield f"{lane.target}: no program was run; the time was up, or it did not start."

@@ -1,7 +1,6 @@
-"""Reads the facts that a title names off a case: the operators as their framework spells them, and the numbers.
+"""Extract the facts that a title names from a case: the operators as their framework spells them, and the numbers.
 
-It is done when a failure is recorded, and the facts are kept with the finding: a list of thousands of bugs reads no
-programs.
+The facts are stored with a finding when it is recorded, so that a list of thousands of bugs need not read any programs.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from driftline.programs.output_path import operators_to_output, written_to_outpu
 from driftline.report.mismatch import is_ordinary
 
 LONGEST_NUMBER = 12  # characters of a number that stands in a call such as `exp(NaN)`
-# Elements stay what they are: beside an operator that computes, these are not named.
+# Operators that only move elements; they are not named beside operators that compute.
 _MOVING = frozenset(
     "constant identity clone contiguous detach reshape squeeze unsqueeze unflatten expanddims copy asarray".split()
 )
@@ -52,7 +51,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
 
 
 def facts_of(case: Case, evidence: Evidence) -> TitleFacts:
-    """The facts of a failure."""
+    """Return the facts of a failure that its title names."""
     program, index = case.runs, evidence.sample or 0
     arrays = case.samples[index].arrays if index < len(case.samples) else {}
     operators = title_operators(program, evidence.output)
@@ -69,15 +68,16 @@ def facts_of(case: Case, evidence: Evidence) -> TitleFacts:
 
 
 def _operands(program: Program, operators: Sequence[str], arrays: Mapping[str, Array]) -> Sequence[Array]:
-    """The operands of the only operator; the inputs of the program where their places are not known."""
+    """Return the operands of the only operator, or the inputs of the program if the operands are not known."""
     known = operands_of(program, operators[0], arrays) if len(operators) == 1 else None
     return [*arrays.values()] if known is None else known
 
 
 def title_operators(program: Program, output: str = "") -> tuple[str, ...]:
-    """The operators in the order of the program and in its own spelling: `MaxPool` of ONNX, `max_pool2d` of torch. A
-    program that was generated lists the names of the operator table, whatever its form. `output`: those on the way to
-    this output alone, where that can be read off the program."""
+    """Return the operators in the order and spelling of the program: `MaxPool` in ONNX, `max_pool2d` in torch.
+    Generated programs list the names of the operator table instead. `output`: only operators that this output depends
+    on, where the program shows that.
+    """
     try:
         if program.form == "onnx":
             graph = load_structure(program.path).graph
@@ -107,9 +107,10 @@ def _way_in_text(program: Program, output: str) -> tuple[str, ...]:
 
 
 def as_written(written: Sequence[str], listed: Sequence[str]) -> list[str]:
-    """The listed operators, spelled as they are written; those that the text spells otherwise (`real` is an attribute
-    of a tensor) as they are listed. All that is written where the two lists name other operators, as for an operator
-    of the table that is written as several."""
+    """Return the listed operators in the spelling of the program's text. Operators that the text spells in another way
+    (`real` is an attribute of a tensor) keep their listed names. If the two lists name different operators, as for an
+    operator that the text writes as several, all operators of the text are returned.
+    """
     spelling = {one: name for name in written for one in spelled_alike([name])}
     known = {one for name in listed for one in spelled_alike([name])}
     if not written or not listed:
@@ -124,8 +125,9 @@ def as_written(written: Sequence[str], listed: Sequence[str]) -> list[str]:
 
 
 def numbers_given(operators: Sequence[str], arrays: Sequence[Array], element: Element) -> tuple[str, ...]:
-    """The inputs of an operator at one element of its output. Empty unless the program is one operator that is applied
-    to each element by itself, and numpy's function of these numbers is the expected result."""
+    """Return the inputs of an operator at one element of its output, as text. Empty unless the program is one
+    elementwise operator and numpy's function of these numbers gives the expected result.
+    """
     functions = next((_FUNCTIONS.get(name, ()) for name in spelled_alike(operators)), ())
     if len(operators) != 1 or not functions:
         return ()
@@ -138,7 +140,7 @@ def numbers_given(operators: Sequence[str], arrays: Sequence[Array], element: El
 
 
 def _at(array: Array, place: Sequence[int]) -> Any:
-    """The element that is broadcast to a place; `None` where there is none."""
+    """Return the element of an array that is broadcast to an index, or None if there is none."""
     if array.ndim > len(place) or array.dtype.kind == "c":
         return None
     index = [0 if size == 1 else at for size, at in zip(array.shape, place[len(place) - array.ndim :], strict=True)]
@@ -157,7 +159,7 @@ def _gives(function: Any, numbers: Sequence[Any], expected: Any) -> bool:
 
 
 def _text(number: Any) -> str:
-    """A number of an array, exactly: `NaN`, `2`, `0.1`."""
+    """Format a number exactly: `NaN`, `2`, `0.1`."""
     if number.dtype.kind in "biu":
         return str(number.item())
     value = float(number)

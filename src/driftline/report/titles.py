@@ -1,4 +1,4 @@
-"""The titles of stored bugs; `core/titles.py` makes them."""
+"""Return the titles of stored bugs, built by `core/titles.py`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _WIDTHS = {"double": "float64", "half": "half precision"}
 
 
 def title_of(bug: Bug, facts: TitleFacts | None = None) -> str:
-    """The title of a stored bug, by its smallest program where it was reduced. `facts`: those of its first finding, for
-    findings of older stores that keep none."""
+    """Return the title of a stored bug, based on its smallest program if it was reduced. `facts`: used if the first
+    finding stores none, as in older stores.
+    """
     if not bug.findings:
         return bug.summary or f"{bug.fingerprint.kind}: {bug.fingerprint.detail}"
     finding = bug.findings[0]
@@ -30,7 +31,7 @@ def title_of(bug: Bug, facts: TitleFacts | None = None) -> str:
 
 @dataclass(frozen=True)
 class SmallestForm:
-    """The smallest program that fails, as a title speaks of it."""
+    """The smallest failing program of a finding, with what its title needs."""
 
     case_id: str
     evidence: Evidence
@@ -38,7 +39,7 @@ class SmallestForm:
 
 
 def smallest_of(finding: Finding) -> SmallestForm | None:
-    """The smallest program of a finding; `None` where it was not reduced."""
+    """Return the smallest failing program of a finding, or None if it was not reduced."""
     held = finding.verdict.get(SMALLEST)
     if not isinstance(held, Mapping) or not isinstance(held.get("evidence"), Mapping):
         return None
@@ -49,7 +50,7 @@ def smallest_of(finding: Finding) -> SmallestForm | None:
 
 
 def _says_nothing(found: Evidence) -> bool:
-    """True for the evidence of older stores, where the sentence alone was kept."""
+    """True if the evidence is empty, as in older stores, which kept only a sentence."""
     return not (
         found.worst
         or found.wrong
@@ -65,13 +66,13 @@ def _says_nothing(found: Evidence) -> bool:
 
 
 def facts_in(verdict: Mapping[str, object]) -> TitleFacts | None:
-    """The facts that a finding keeps; `None` where it is of an older store."""
+    """Return the facts that a finding stores, or None for a finding of an older store."""
     held = verdict.get(KEY)
     return TitleFacts.from_json(held) if isinstance(held, Mapping) else None
 
 
 def facts_of_name(detail: str) -> TitleFacts:
-    """What the name of a bug tells: `abs+add with gradient of double`."""
+    """Return the facts that the fingerprint of a bug contains: `abs+add with gradient of double`."""
     head, _, dtypes = detail.partition(" by pass ")[0].rpartition(" of ")
     words = (head.rpartition(" in ")[2] or detail).split(" ", 1)
     if not head or words[0] == "program":

@@ -1,6 +1,6 @@
-"""The view of a store: plain values, built once (`gather.py`), shown by one short renderer per format.
+"""The data that a report shows: plain values, built once by `gather.py` and rendered by one short module per format.
 
-Renderers know nothing of the store, and the view nothing of formats. Everything here turns into JSON by
+Renderers do not access the store, and the view does not depend on formats. Everything here is converted to JSON by
 `dataclasses.asdict`.
 """
 
@@ -14,7 +14,7 @@ OPEN, REDUCED, KNOWN, ACCEPTED, FLAKY, FIXED = "open", "reduced", "known", "acce
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input, as far as a reader wants it."""
+    """An input of the failing sample, summarised for a reader."""
 
     name: str
     dtype: str
@@ -34,18 +34,18 @@ class PlaceView:
 
 @dataclass(frozen=True)
 class ErrorMap:
-    """Where an output is wrong, as a grid of at most a few hundred cells; each holds the worst of its elements."""
+    """A map of where an output is wrong: a grid of at most a few hundred cells, each with the worst of its elements."""
 
     rows: int
     columns: int
     cells: tuple[float | None, ...]  # error in `unit`; None where NaN or Inf stands on one side only
-    unit: str  # what 1.0 means
+    unit: str  # the unit of the errors
     limit: float  # from here on it is an error
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Expected against got, for one output of the failing sample."""
+    """The difference between the expected and the actual values of one output of the failing sample."""
 
     output: str
     dtype: str
@@ -53,7 +53,7 @@ class Mismatch:
     wrong: int  # elements; 0 when they were not counted
     size: int
     places: tuple[PlaceView, ...]
-    unit: str  # what the distances of `places` are multiples of, if they are
+    unit: str  # the unit of the distances in `places`, if there is one
     map: ErrorMap | None = None
     estimated: bool = False  # `wrong` is counted by `unit`, not by the verdict
 
@@ -64,13 +64,13 @@ class BlamedRule:
 
     name: str
     where: str
-    change: str  # what was changed in a program that it rewrites rightly
-    proof: str  # the target on which the same program passes; nothing when that was not shown
+    change: str  # the change to a program that the rule rewrites correctly
+    proof: str  # the target on which the same program passes; empty if that was not shown
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What reducing, localising, ablating and bisecting found out."""
+    """The results of reducing, localising, ablating and bisecting a bug."""
 
     sentences: tuple[str, ...]
     reduced: str  # the smallest program that still fails, with its inputs, as text
@@ -86,8 +86,8 @@ class BugCause:
 
     id: str
     title: str
-    reported: str  # where, or nothing
-    debatable: str  # why, or nothing
+    reported: str  # the address of the report, or empty
+    debatable: str  # the reason, or empty
     accepted: bool
 
 
@@ -102,7 +102,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class LayerRow:
-    """One value along a program's graph, and how far it is off, in sigma of legal rounding."""
+    """One value along a program's graph, with its error in sigma of legal rounding."""
 
     number: int
     title: str  # the module, or the value where it has no name
@@ -125,7 +125,7 @@ class LayerRow:
 
 @dataclass(frozen=True)
 class LayerView:
-    """The error of a target along the graph."""
+    """The error of a target along a program's graph."""
 
     target: str
     program: str
@@ -140,7 +140,7 @@ class LayerView:
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """One pair of targets."""
+    """The comparison of one pair of targets."""
 
     text: str
     level: int  # 0: the same bits, 1: within rounding, up to 5: nothing in common
@@ -157,7 +157,7 @@ class MeasureView:
 
 @dataclass(frozen=True)
 class PairwiseView:
-    """All targets of a check against each other."""
+    """The pairwise comparison of all targets of a check."""
 
     title: str
     members: tuple[str, ...]
@@ -167,7 +167,7 @@ class PairwiseView:
 
 @dataclass(frozen=True)
 class ShortestForm:
-    """The smallest program that fails, where a bug was reduced: what a reader in a hurry is shown."""
+    """The smallest failing program of a reduced bug, shown first in a report."""
 
     script: str
     mismatch: Mismatch | None
@@ -219,12 +219,12 @@ class BugView:
     reference: str = ""  # the program that a deployed file is held against
     layers: LayerView | None = None
     pairwise: PairwiseView | None = None
-    differences: tuple[str, ...] = ()  # of a script: what is not as under eager, in sentences
+    differences: tuple[str, ...] = ()  # of a script: sentences on the differences from eager
     spelled: tuple[str, ...] = ()  # the operators in the order and spelling of the program
     smallest: ShortestForm | None = None
     certain: bool = True  # no rounding explains it, whatever the order of operations
-    debate: str = ""  # why opinions differ, beside what the causes say
-    detailed: bool = True  # or only what a line of a list says: see `gather.DETAILED`
+    debate: str = ""  # why opinions differ, in addition to the causes
+    detailed: bool = True  # False: only the fields that a list shows; see `gather.DETAILED`
 
     @property
     def shortest(self) -> ShortestForm:
@@ -233,18 +233,18 @@ class BugView:
 
     @property
     def debatable(self) -> bool:
-        """True if the bug is a matter of opinion: such bugs are listed after the plain ones."""
+        """True if opinions may differ about the bug; debatable bugs are listed after the others."""
         return bool(self.debate) or any(cause.debatable for cause in self.causes)
 
     @property
     def debated(self) -> str:
-        """Why the bug is a matter of opinion; an empty text of a plain one."""
+        """The reason why opinions differ about the bug, or an empty string."""
         return next((cause.debatable for cause in self.causes if cause.debatable), self.debate)
 
 
 @dataclass(frozen=True)
 class EnvironmentView:
-    """Where and how it was tested."""
+    """The versions and settings that were tested."""
 
     versions: Mapping[str, str]
     facts: Mapping[str, str]  # python, platform, seeds, times: name -> words
@@ -252,7 +252,7 @@ class EnvironmentView:
 
 @dataclass(frozen=True)
 class LaneView:
-    """What one target was asked, over all hunts."""
+    """The programs that one target ran and their verdicts, over all hunts."""
 
     target: str
     programs: int
@@ -262,35 +262,35 @@ class LaneView:
 
 @dataclass(frozen=True)
 class ModelUse:
-    """What one language model was asked in one mode, and what came of it."""
+    """The use of one language model in one mode, and the outcome of its programs."""
 
     model: str
     mode: str
     asked: int  # programs, or rules that it described
-    answers: int  # with those to a repair
+    answers: int  # including answers to requests for a repair
     prompt_tokens: int
     answer_tokens: int
     cost: float
     estimated: bool  # some of the tokens were not counted by the server
-    outcomes: Mapping[str, int]  # ran, or the name of what is wrong with it
+    outcomes: Mapping[str, int]  # ran, or the name of the problem -> answers
     ran: int
     fired: int  # programs that fired the rule they were aimed at
     rules: int  # different ones that fired
     bugs: int  # different ones
-    copies: int = 0  # of those that ran: known programs, on other sizes
+    copies: int = 0  # programs that ran and only copy a known one with other sizes
 
     @property
     def tokens(self) -> int:
         return self.prompt_tokens + self.answer_tokens
 
     def per_thousand(self, count: int) -> float:
-        """So many for a thousand tokens."""
+        """Return `count` per thousand tokens."""
         return 1000 * count / self.tokens if self.tokens else 0.0
 
 
 @dataclass(frozen=True)
 class SlowView:
-    """A program that took long, and the step that did."""
+    """A program that took long, with its slowest step."""
 
     target: str
     program: str
@@ -301,19 +301,19 @@ class SlowView:
 
 @dataclass(frozen=True)
 class SuspectView:
-    """A program that failed in a hunt, and for which no compiler is blamed."""
+    """A program that failed in a hunt and for which no compiler is blamed."""
 
     target: str
-    program: str  # what it was made of, and by which generator
+    program: str  # its arm and its generator
     kind: str
-    seen: str  # what was wrong, in a sentence
+    seen: str  # a sentence on the failure
     state: str  # disputed, unclear
     reason: str  # why it is no bug
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """How much was tested, and what was not."""
+    """How much was tested, and what was not tested."""
 
     programs: int
     seconds: float
@@ -333,7 +333,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class ReportView:
-    """Everything one report says."""
+    """Everything that one report says."""
 
     store: str
     made: str
@@ -343,14 +343,14 @@ class ReportView:
     bugs: tuple[BugView, ...]  # the worst first
     statistics: Statistics | None
     gaps: tuple[str, ...] = ()  # what of the store could not be read, in sentences
-    pages: str = ""  # the folder with a page of each bug that is not detailed, beside the report; nothing: none
+    pages: str = ""  # the folder beside the report with the pages of bugs that are not detailed; empty if there is none
 
     def group(self, name: str) -> tuple[BugView, ...]:
         return tuple(bug for bug in self.bugs if bug.group == name)
 
     @property
     def causes(self) -> list[tuple[BugCause, list[BugView]]]:
-        """The causes that explain bugs, each with its bugs; fixed ones do not count."""
+        """The causes that explain bugs, each with its bugs; fixed bugs do not count."""
         found: dict[str, tuple[BugCause, list[BugView]]] = {}
         for bug in self.bugs:
             for cause in bug.causes[:1] if bug.group != FIXED else ():
@@ -359,7 +359,9 @@ class ReportView:
 
     @property
     def matrix(self) -> dict[str, dict[str, int]]:
-        """Distinct bugs by compiler and kind; fixed and flaky ones do not count. Compilers without any are there."""
+        """The number of distinct bugs by compiler and kind; fixed and flaky bugs do not count. Compilers without bugs
+        are included.
+        """
         found: dict[str, dict[str, int]] = {}
         for bug in self.bugs:
             row = found.setdefault(bug.compiler, {})
@@ -374,7 +376,7 @@ class ReportView:
 
 @dataclass(frozen=True)
 class ComparisonView:
-    """Two stores: what came, what went, what stays."""
+    """The bugs of two stores compared: new, fixed and still present."""
 
     before: str
     after: str
@@ -384,4 +386,4 @@ class ComparisonView:
     new: tuple[BugView, ...]
     fixed: tuple[BugView, ...]
     still: tuple[BugView, ...]
-    notes: Mapping[str, str] = field(default_factory=dict)  # bug -> why it stands where it stands
+    notes: Mapping[str, str] = field(default_factory=dict)  # bug -> why it is in its group

@@ -1,4 +1,6 @@
-"""What a round of `driftline watch` brought: Markdown for people (in the terminal too), JSON and JUnit for machines."""
+"""Write the result of a round of `driftline watch`: Markdown for people (in the terminal too), JSON and JUnit for
+machines.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _TITLES = {
 
 
 def headline(watched: WatchResult) -> str:
-    """One sentence that says all."""
+    """Return one sentence that sums up the round."""
     releases = ", ".join(f"{name} {release}" for name, release in watched.releases.items())
     counts = {standing: len(watched.those(standing)) for standing in Standing}
     replayed = sum(counts.values()) - counts[Standing.NEW]
@@ -43,6 +45,7 @@ def headline(watched: WatchResult) -> str:
 
 
 def render_markdown(watched: WatchResult, store: Path) -> str:
+    """Return the result of a round as Markdown, with a table for each group of bugs."""
     lines = ["# Driftline watch", "", markdown(headline(watched)), ""]
     for standing, title in _TITLES.items():
         bugs = watched.those(standing)
@@ -63,7 +66,7 @@ def render_json(watched: WatchResult) -> str:
 
 
 def require_suffix(out: Path) -> None:
-    """Refuse a name that says no format, before anything slow happens."""
+    """Raise if the suffix of `out` names no format, before the slow work starts."""
     if out.suffix not in SUFFIXES:
         raise DriftlineError(f"--out {out}: the name must end in {', '.join(SUFFIXES)}.")
     require_place(out, "watch.md")

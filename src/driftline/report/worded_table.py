@@ -1,4 +1,4 @@
-"""A table with one column of sentences. A narrow terminal has no room for it: there the words stand below their row."""
+"""A table with one column of sentences. On a narrow terminal the sentences are printed below their rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NARROW = 80  # columns below which a column of sentences would be a few letters
 
 
 class WordedTable:
-    """Rows of short cells and, in the column that `words` names, a sentence. All of them are markup."""
+    """Rows of short cells with a sentence in the column that `words` names. All cells are rich markup."""
 
     def __init__(
         self, columns: Sequence[str], *, words: str, right: Sequence[str] = (), header_style: str = "table.header"

@@ -16,29 +16,31 @@ from driftline.report.view import ACCEPTED, FLAKY, KNOWN, OPEN, REDUCED, BugCaus
 
 
 def reduced_reason(reason: str, found: Evidence) -> str:
-    """The reason of a finding, with what was measured and how to accept it where it is only less precise."""
+    """Return the reason of a finding. If the result is only less precise, add what was measured and how to accept
+    it.
+    """
     measured = f" Otherwise: {found.otherwise}." if found.otherwise else ""
     accept = f" Accept it with {found.accept}." if found.accept else ""
     return f"{reason}.{measured}{accept}" if measured or accept else reason
 
 
 def ended_words(ended: str) -> str:
-    """How a reduction ended: `1-minimal` is a word of the JSON."""
+    """Describe how a reduction ended; `1-minimal` is the word used in JSON."""
     return "no single step makes it smaller" if ended == "1-minimal" else ended
 
 
 def program_words(name: str) -> str:
-    """The name of a program as a sentence uses it: one that was cut out of a generated program has none."""
+    """Return the name of a program as used in a sentence. Programs cut out of a generated program have no name."""
     return "a part of a generated program" if name.startswith("part:") else name
 
 
 def origin_words(origin: str) -> str:
-    """Where inputs come from: those of a part are what the whole program computed there."""
+    """Describe where inputs come from. The inputs of a part are the values that the whole program computed there."""
     return "the values that the whole program had there" if origin == "part" else origin
 
 
 def places(operators: Sequence[Mapping[str, Any]], of: int) -> str:
-    """Where a suspect's operators stand, counted from 1: `operator 1 of 3`, `operators 2, 3 and 5 of 9`."""
+    """Return the positions of a suspect's operators, counted from 1: `operator 1 of 3`, `operators 2, 3 and 5 of 9`."""
     numbers = [str(operator["place"] + 1) for operator in operators]
     if len(numbers) == 1:
         return f"operator {numbers[0]} of {of}"
@@ -49,17 +51,17 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 def uncoloured(text: str) -> str:
-    """A log without the codes that colour a terminal."""
+    """Remove terminal colour codes from a log."""
     return _COLOURS.sub("", text)
 
 
 def sentence(text: str) -> str:
-    """Words that are a sentence: they begin large and end with a full stop."""
+    """Turn words into a sentence, with a capital letter and a full stop."""
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def duration(seconds: float) -> str:
-    """`48 s`, `12 min`, `3 h 20 min`."""
+    """Format a duration: `48 s`, `12 min`, `3 h 20 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -72,8 +74,9 @@ def verdict_line(
     checked: tuple[int, int] = (0, 0),
     others: Sequence[str] = (),
 ) -> str:
-    """What was tested, and how many distinct bugs were found in which compilers. `checked`: how many programs single
-    checks ran, and on how many targets. `others`: what else was done, such as "2 audits"."""
+    """Summarise what was tested and how many distinct bugs were found in which compilers. `checked`: how many programs
+    single checks ran, and on how many targets. `others`: other work, such as "2 audits".
+    """
     fresh = [bug for bug in bugs if bug.group == OPEN]
     per = Counter(bug.compiler for bug in fresh).most_common()
     where = ", ".join(f"{count} in {name}" for name, count in per)
@@ -115,7 +118,7 @@ def _debatable_among(bugs: Sequence[BugView]) -> str:
 
 
 def cause(found: BugCause) -> str:
-    """A cause beside a bug: what it is, where it was reported, why it is debatable."""
+    """Describe a cause beside a bug: its title, where it was reported, why it is debatable."""
     parts = [f"{found.title} ({found.id})"]
     parts += [f"reported: {found.reported}"] if found.reported else []
     parts += [f"debatable: {found.debatable}"] if found.debatable else []
@@ -123,7 +126,7 @@ def cause(found: BugCause) -> str:
 
 
 def likeness(like: Likeness) -> str:
-    """What a bug shares with the one that it looks like, to be put behind the other's name."""
+    """Describe what a bug shares with a similar one, to follow the name of that bug."""
     return f"{like.kernel} of {like.dtype} goes wrong in both, so they may have one cause"
 
 
@@ -132,7 +135,9 @@ def compare_line(new: int, fixed: int, still: int) -> str:
 
 
 def blamed(name: str, reference: str = "") -> str:
-    """What made the mistake, when it is not the compiler: a converter, or the file that is held against a reference."""
+    """Say what is to blame if the compiler is not: a converter, another backend, or the file that is compared with a
+    reference.
+    """
     if name in BACKENDS:
         return f"{name} itself is wrong in the same way: it is a bug of {name}, not of the compiler."
     if reference:
@@ -141,7 +146,7 @@ def blamed(name: str, reference: str = "") -> str:
 
 
 def reason_with(blame: str, verdict: Verdict, reference: str = "") -> str:
-    """What is wrong, in words that do not accuse the compiler where the file that it was given is to blame."""
+    """Return what is wrong, worded so that the compiler is not blamed if the deployed file is at fault."""
     if not blame or not reference or verdict.kind is None:
         return verdict.reason
     return describe(verdict.kind, verdict.evidence, moved_by="the file")

@@ -1,8 +1,9 @@
-"""The whole course: which knobs are there, which sets of them cure the case, and does that hold in a fresh process?
+"""Run an ablation: list the knobs, find sets of knobs that make the case pass, and confirm them in a fresh process.
 
-Names come first, the sharpest kind before the others: a rewrite rule says more than the pass that applies it, a pass
-more than an option. Where one kind cures the case, broader kinds of names are not asked; single options always are.
-What is slow, and is so whatever is switched off, is asked about the settings that say how loops are made.
+Knobs with names are tried first, the most specific kind before the others: a rewrite rule says more than the pass that
+applies it, and a pass more than an option. Once one kind cures the case, broader kinds are not tried; single options
+always are. If a program stays slow whatever is switched off, the settings that control how loops are made are tried
+too.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ _SHARPNESS = ("rewrite rule", "optimiser", "no-op removal", "fusion", "pass", "d
 _NO_CURE = "nothing that can be switched off {cure}: it lies in what the compiler always does"
 _NONE_AT_WORK = "no rule or pass that can be left out was seen at work on this program"
 _NO_KNOBS = "nothing of this compiler can be switched off by an option that is known here"
-SUBSTITUTED = "rewrite rule"  # the kind of which one may stand in for another
+SUBSTITUTED = "rewrite rule"  # the kind of knobs that may replace each other
 
 
 @dataclass(frozen=True)
 class Cure:
-    """Knobs that make the case pass when all of them are turned, and not when one is left out."""
+    """Knobs that make the case pass if all of them are switched off, but not if one of them is left on."""
 
     knobs: tuple[Knob, ...]
     target: Target
     confirmed: bool  # in fresh processes: it fails without the cure and passes with it
-    reason: str  # what was said of it with the cure
+    reason: str  # the verdict's reason with the cure
     words: TrialWords = WRONG_RESULTS
 
     @property
@@ -66,7 +67,7 @@ class Cure:
 
 @dataclass(frozen=True)
 class Ablation:
-    """What a failure depends on, as far as it was found out."""
+    """The result of an ablation: what a failure depends on."""
 
     target: Target
     cures: tuple[Cure, ...]
@@ -87,8 +88,9 @@ def ablate_case(
     budget: float,
     listener: Announce = lambda words: None,
 ) -> Ablation:
-    """Find what the case, which must have one target, needs to fail, or to be slow: that is what `trials` answers.
-    Raises `DoesNotFail` when it does not."""
+    """Find what the case needs to fail, or to be slow, as `trials` decides. The case must have one target. Raise
+    `DoesNotFail` if it does not fail now.
+    """
     return _AblationRun(checker, case, trials, budget, listener).run()
 
 
@@ -136,7 +138,7 @@ class _AblationRun:
         )
 
     def _without_knobs(self) -> str:
-        """Why there was nothing to turn: a compiler that can name what is at work named nothing, or cannot name it."""
+        """Say why there were no knobs: no rule or pass was seen at work, or the compiler cannot name any."""
         names_them = type(resolve(self._target)).knobs_at_work is not Backend.knobs_at_work
         return _NONE_AT_WORK if names_them else _NO_KNOBS
 
@@ -164,7 +166,9 @@ class _AblationRun:
             self._add(cure)
 
     def _with_substitutes(self, knobs: list[Knob]) -> list[Knob]:
-        """Where one rule is forbidden, another may do the same: those that come forward then are forbidden too."""
+        """Extend the knobs by rules that come into effect once the given rules are forbidden, since they may do the
+        same.
+        """
         while knobs[0].kind == SUBSTITUTED and self._ask(knobs) is CandidateAnswer.SAME:
             others = [knob for knob in self._at_work(turned(self._target, knobs)) if knob.kind == SUBSTITUTED]
             new = [knob for knob in others if knob not in knobs]
@@ -174,7 +178,9 @@ class _AblationRun:
         return knobs
 
     def _at_work(self, target: Target) -> list[Knob]:
-        """Asked in a process of its own: it may well die of the failure. Then nothing is known."""
+        """Return the rules and passes that change the program on a target. The worker runs in a process of its own,
+        since it may die of the failure; then the list is empty.
+        """
         program = self._as_given()
         if program is None:
             return []
@@ -189,7 +195,7 @@ class _AblationRun:
         return list(report.answer.knobs) if report.answer else []
 
     def _as_given(self) -> Program | None:
-        """The program in the form that the compiler is given."""
+        """Return the program in the form that the compiler is given, or None if it cannot be converted."""
         program, accepts = self._case.program, resolve(self._target).accepts
         if accepts_directly(program.form, program.framework, accepts):
             return program
@@ -199,8 +205,9 @@ class _AblationRun:
     # -- settings ----------------------------------------------------------------------------------------------------
 
     def _ablate_settings(self, settings: Sequence[Knob]) -> None:
-        """All together first: where that makes no difference, none does. Then one by one, since each that cures it is a
-        workaround of its own; several of them only where none is enough."""
+        """Try the settings: first all together, since if that changes nothing, no single one does. Then one by one,
+        since each cure is a workaround of its own; several together only if no single one is enough.
+        """
         taken_away = [knob for knob in settings if not knob.value]
         plainest = list({knob.option: knob for knob in reversed(settings) if knob.value}.values())
         if plainest and self._ask(plainest) is CandidateAnswer.SAME:
@@ -220,7 +227,7 @@ class _AblationRun:
             self._add(cure)
 
     def _ablate_loops(self) -> None:
-        """What is slow and is so whatever is switched off may still be fast with its loops made in another way."""
+        """Try other ways of making loops, for a program that is slow whatever is switched off."""
         given = dict(self._target.options)
         others: dict[str, Knob] = {}
         for options in resolve(self._target).loop_settings():

@@ -1,6 +1,6 @@
-"""The smallest set of knobs that makes a failing case pass.
+"""Find the smallest set of knobs that makes a failing case pass.
 
-It rests on one assumption, that switching off more does not bring a failure back, and says nothing that was not asked.
+The search assumes that switching off more knobs never brings a failure back. Every set that it reports was tested.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from driftline.backends.knobs import Knob
 from driftline.diagnose.reduce.nodes import needed
 from driftline.diagnose.reduce.search import CandidateAnswer
 
-Ask = Callable[[Sequence[Knob]], CandidateAnswer]  # what becomes of the case with these switched off
+Ask = Callable[[Sequence[Knob]], CandidateAnswer]  # the answer of the case with these knobs switched off
 
 
 def smallest_cure(knobs: Sequence[Knob], ask: Ask) -> list[Knob]:
-    """Nothing, when they do not cure it. About log n questions for each knob that is needed."""
+    """Return the smallest set of knobs that makes the case pass, or an empty list if all knobs together do not. The
+    search takes about log n questions for each needed knob.
+    """
     curing = _curing(list(knobs), ask) if knobs else []
 
     def left(chosen: Collection[Knob]) -> Collection[Knob] | None:
@@ -25,7 +27,9 @@ def smallest_cure(knobs: Sequence[Knob], ask: Ask) -> list[Knob]:
 
 
 def _curing(knobs: list[Knob], ask: Ask) -> list[Knob]:
-    """All of them, where that works. A compiler that breaks when too much is switched off is asked for halves."""
+    """Return all knobs if they cure the case together. If the compiler breaks because too much is switched off, try
+    halves.
+    """
     answer = ask(knobs)
     if answer is CandidateAnswer.PASS:
         return knobs
@@ -36,7 +40,7 @@ def _curing(knobs: list[Knob], ask: Ask) -> list[Knob]:
 
 
 def _without_spare(cure: Sequence[Knob], ask: Ask) -> list[Knob]:
-    """Every knob of the result is needed: without any single one it does not pass."""
+    """Drop knobs that are not needed: without any single knob of the result the case does not pass."""
     kept = list(cure)
     for knob in list(kept):
         rest = [other for other in kept if other != knob]

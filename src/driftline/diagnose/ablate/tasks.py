@@ -1,4 +1,4 @@
-"""What a worker of the target is asked: which of its rules and passes do something to a program."""
+"""The worker task that lists the rules and passes of a target that change a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program layer by layer: the error of a target along the graph, against what rounding may legally do there.
+"""Look at a program layer by layer: the error of a target along the graph, compared with legal rounding there.
 
 inside.py    a program whose values can be looked at     choose.py    which of them, and how many at once
 match.py     the same value in two programs              measure.py   the error of one value

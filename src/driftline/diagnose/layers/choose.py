@@ -1,4 +1,4 @@
-"""Which values to look at: the ends of blocks, all of them, or those inside one block; and how many at once."""
+"""Choose the values to look at (the ends of blocks, all values, or those inside one block), and how many in one run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ TOGETHER = 1_500_000  # elements that are looked at in one run; for each the sha
 
 
 def ends_of_blocks(pairs: Sequence[Pair]) -> list[Pair]:
-    """The last value of each numbered module, where the program has such; else the places where few values are alive,
-    one in each of some equal stretches."""
+    """Return the last value of each numbered module, if the program has such modules. Otherwise divide the program into
+    equal stretches, and return from each the value where the fewest values are alive.
+    """
     named = [list(group) for name, group in groupby(pairs, lambda pair: block(pair.tap.scope)) if name]
     ends = [group[-1] for group in _merged(named)]
     if len(ends) >= 2:
@@ -26,7 +27,7 @@ def ends_of_blocks(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _merged(groups: list[list[Pair]]) -> list[list[Pair]]:
-    """One group for each block, though values of no block stand between some of its own."""
+    """Merge the groups of each block, since values of no block may stand between the values of a block."""
     found: dict[str, list[Pair]] = {}
     for group in groups:
         found.setdefault(block(group[0].tap.scope), []).extend(group)
@@ -34,14 +35,14 @@ def _merged(groups: list[list[Pair]]) -> list[list[Pair]]:
 
 
 def thinned(pairs: Sequence[Pair], most: int) -> list[Pair]:
-    """At most so many, evenly spread, the last among them."""
+    """Return at most `most` pairs, evenly spread, including the last."""
     if len(pairs) <= most:
         return list(pairs)
     return [pairs[(number + 1) * len(pairs) // most - 1] for number in range(most)]
 
 
 def chunks(pairs: Sequence[Pair], elements: int = TOGETHER) -> Iterator[list[Pair]]:
-    """Neighbours, as many as fit. A value that does not fit at all goes alone."""
+    """Yield runs of neighbouring pairs with at most `elements` elements in all. A larger value is yielded alone."""
     now: list[Pair] = []
     size = 0
     for pair in pairs:
@@ -56,6 +57,8 @@ def chunks(pairs: Sequence[Pair], elements: int = TOGETHER) -> Iterator[list[Pai
 
 
 def _size(pair: Pair, pairs: Sequence[Pair]) -> int:
-    """A size that depends on the inputs' values is taken for the largest that is known."""
+    """Return the number of elements of a value. If it depends on the values of the inputs, return the largest known
+    size.
+    """
     known = pair.tap.size
     return known if known is not None else max((p.tap.size or 1 for p in pairs), default=1)

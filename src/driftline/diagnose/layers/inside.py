@@ -1,4 +1,4 @@
-"""A program that can be looked into: its taps, and tapped forms of it."""
+"""A program whose intermediate values can be returned: its taps, and versions of it that return some of them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from driftline.programs.taps.tap import Tap
 
 
 class NoView(Exception):
-    """The program cannot be looked into; the words say why."""
+    """The program's intermediate values cannot be returned; the message says why."""
 
 
 @dataclass(frozen=True)
 class Inside:
-    """A program as a graph, with one input sample. `case` is that of the graph."""
+    """A program as a graph with one input sample. `case` holds the graph as its program."""
 
     checker: Checker
     case: Case
     taps: tuple[Tap, ...]
 
     def tapped(self, taps: Sequence[str], cuts: Mapping[str, Any], *, returned: bool) -> Case:
-        """The case of the graph with the taps as outputs, before its own results if they are `returned` as well; cut
-        values are inputs."""
+        """Return the case of a program whose outputs are the values `taps`, followed by its own results if `returned`.
+        The values in `cuts` become inputs.
+        """
         folder = self.checker.pool.workspace.job_folder()
         values = folder / "cut_values"
         if cuts:
@@ -62,7 +63,9 @@ class Inside:
 
 
 def look_into(checker: Checker, case: Case) -> Inside:
-    """The case, which has one sample, as a graph whose values are known. Raises `NoView`."""
+    """Return a case, which must have one sample, as a graph with known intermediate values. Raise `NoView` if that is
+    impossible.
+    """
     program = case.program
     if program.framework not in ("torch", "onnx"):
         raise NoView(f"programs of {program.framework} cannot be looked into; torch programs and ONNX models can")

@@ -1,7 +1,8 @@
-"""The whole course: match, look at the ends of blocks, then inside the first bad block, then at each layer by itself.
+"""View a program layer by layer: match values, look at the ends of blocks, then inside the first bad block, then at
+each layer alone.
 
-Laying values open changes what a compiler fuses. So the ends of blocks come first, which leaves most fusions alone; and
-the program's own results are compared with those of the run without taps: a difference is told as a fact.
+Returning intermediate values changes what a compiler fuses. So the ends of blocks come first, which leaves most fusions
+intact, and the program's own results are compared with the run without taps; a difference is reported.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from driftline.programs.taps.tap import Tap
 
 AUTO, BLOCKS, ALL = "auto", "blocks", "all"
 TAPS = (AUTO, BLOCKS, ALL)
-FEW = 48  # values of a program that are looked at all at once, unless the ends of blocks are asked for
+FEW = 48  # up to this many values, all are looked at, unless only the ends of blocks are requested
 REGION = 120  # values inside a block
 LARGEST_CUT = 16_000_000  # elements of values that a block is fed with
-LARGEST_RESULT = 4_000_000  # elements of results whose noise is asked for
+LARGEST_RESULT = 4_000_000  # elements of results for which noise is computed
 
 
 def look_at(
@@ -42,7 +43,7 @@ def look_at(
     taps: str = AUTO,
     listener: Announce = lambda words: None,
 ) -> View:
-    """The view of one target that ran the case. What stands in the way is its note."""
+    """Return the view of one target that ran the case. If no view is possible, its note says why."""
     began = time.monotonic()
     view = View(
         target=str(row.target),
@@ -131,12 +132,12 @@ class _LayersRun:
         return Layer(pair.number, tap, errors, end=pair.number in self._ends, runs_as=other)
 
     def _add_results(self) -> None:
-        """The program's own results, of the run without taps."""
+        """Add the program's own results, from the run without taps."""
         native = {n: a for n, a in self._sample.native.items() if not n.startswith(("mutated:", "grad:"))}
         got = self._named(list(self._row.execution.outputs[self._at].values()), native)
         shadow = self._sample.shadow
         ask = shadow if shadow and sum(a.size for a in native.values()) <= LARGEST_RESULT else None
-        # The check has asked for the same answer, and it was kept.
+        # The check has computed the same answer, so it is cached.
         found = measure_all(
             got,
             native,
@@ -154,7 +155,7 @@ class _LayersRun:
         return {n: own[n] for n in native} if set(native) <= set(own) else dict(zip(native, values, strict=False))
 
     def _observe(self, seen: Seen) -> None:
-        """Does the target still compute the same results, to the last bit?"""
+        """Note it if the target computes other results with taps, even if only in the last bit."""
         plain = [a for n, a in self._row.execution.outputs[self._at].items() if not n.startswith(("mutated:", "grad:"))]
         same = all(any(_equal(array, other) for other in seen.results) for array in plain)
         if same or self._view.observer or not seen.results:
@@ -179,7 +180,7 @@ class _LayersRun:
         return any(layer.beyond for layer in self._layers.values())
 
     def _region(self) -> list[Pair]:
-        """The block in which the band is left first."""
+        """Return the values of the block in which an error first leaves the band."""
         first = min((layer.number for layer in self._layers.values() if layer.beyond), default=None)
         if first is None:
             return []
@@ -192,7 +193,7 @@ class _LayersRun:
         return [pair for pair in self._pairs if begin < pair.number <= end]
 
     def _look_apart(self, region: Sequence[Pair]) -> None:
-        """Each layer of the block by itself, on the values that the reference has there."""
+        """Run each layer of the block alone, on the values that the reference has there."""
         begin = [pair for pair in self._pairs if pair.number < region[0].number][-1:]
         fed = [*begin, *region]
         if sum(pair.tap.size or 0 for pair in fed) > LARGEST_CUT:
@@ -215,8 +216,9 @@ class _LayersRun:
             self._layers[name] = replace(self._layers[name], own=errors)
 
     def _drop_mismatched(self) -> None:
-        """Values not matched by name that differ, although the results agree: they are not the same values. Matched by
-        place alone, it is enough that a later value agrees."""
+        """Drop pairs that differ although the results agree, if they were not matched by name: they are not the same
+        value. For pairs matched only by position, it is enough that a later value agrees.
+        """
         unsure = {pair.tap.value for pair in self._pairs if not pair.surely}
         if "shape" not in self._view.matched and any(la.beyond for la in self._layers.values() if la.output):
             return

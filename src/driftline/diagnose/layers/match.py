@@ -1,7 +1,8 @@
-"""The same value in two programs: the reference, and the file that runs.
+"""Match values of two programs: the reference, and the file that runs.
 
-By the name of the value, which exporters and optimisers of ONNX keep, and torch.onnx takes from the torch graph; else
-the last value of each module that both name; else by position, where the shapes along the two graphs are alike.
+Values are matched by name, which exporters and optimisers of ONNX keep and torch.onnx takes from the torch graph;
+otherwise by the last value of each module that both programs name; otherwise by position, if the shapes along the two
+graphs are alike.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ENOUGH = 0.25  # of the values of the smaller program, to go without a weaker wa
 
 @dataclass(frozen=True)
 class Pair:
-    """A value of the reference, and the same in what runs. `number` counts along the reference."""
+    """A value of the reference and the same value in the program that runs. `number` counts along the reference."""
 
     number: int
     tap: Tap
@@ -33,8 +34,9 @@ def same_program(taps: Sequence[Tap]) -> list[Pair]:
 
 
 def matched(reference: Sequence[Tap], runs: Sequence[Tap]) -> tuple[list[Pair], str]:
-    """The pairs in the order of the reference, and how they were found. Results of a program are shown anyway, and are
-    not counted."""
+    """Return the pairs in the order of the reference, and how they were found. Results of the programs are left out and
+    not counted, since they are shown anyway.
+    """
     pairs, how = _matched(reference, runs)
     results = [number for number, tap in enumerate(reference) if tap.returned]
     kept = [pair for pair in pairs if not pair.tap.returned and not pair.run.returned]
@@ -58,8 +60,9 @@ def _matched(reference: Sequence[Tap], runs: Sequence[Tap]) -> tuple[list[Pair],
 
 
 def _by_module(reference: Sequence[Tap], runs: Sequence[Tap]) -> list[Pair]:
-    """The last value of each module. One program may be wrapped in modules that the other has not: leading names are
-    left out so that as many modules as possible are the same."""
+    """Match the last values of each module. One program may be wrapped in further modules, so leading names are dropped
+    such that as many modules as possible agree.
+    """
     ours, its = max(
         ((_last_of(reference, one), _last_of(runs, other)) for one in WRAPPED for other in WRAPPED if not one * other),
         key=lambda both: len(both[0].keys() & both[1].keys()),
@@ -73,7 +76,7 @@ def _by_module(reference: Sequence[Tap], runs: Sequence[Tap]) -> list[Pair]:
 
 
 def _last_of(taps: Sequence[Tap], wrapped: int) -> dict[str, tuple[int, Tap]]:
-    """The last value in each module, by its path without the leading names."""
+    """Return the last value in each module, by the module's path without its leading `wrapped` names."""
     found: dict[str, tuple[int, Tap]] = {}
     for number, tap in enumerate(taps):
         parts = tap.scope.split(".")[wrapped:] if tap.scope else []
@@ -98,7 +101,7 @@ def _alike(one: Tap, other: Tap | None) -> bool:
 
 
 def _in_order(pairs: list[Pair]) -> list[Pair]:
-    """Without those that stand elsewhere in what runs: their names are the same by chance."""
+    """Drop pairs whose values stand in another order in the program that runs: their names are the same by chance."""
     kept: list[Pair] = []
     for pair in pairs:
         if not kept or pair.surely or pair.run.position > kept[-1].run.position:

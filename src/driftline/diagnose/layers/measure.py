@@ -1,4 +1,4 @@
-"""The error of one value against the reference's, in units of what rounding may legally do to it there."""
+"""Measure the error of a value against the reference, in units of legal rounding there."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from driftline.oracle.outputs import ShadowAnswer, judge_all
 from driftline.oracle.rule import FULL_RUNS, QUICK_LIMIT, QUICK_RUNS
 from driftline.oracle.statistics import ELEMENT_LIMIT, Noise, rms_error
 
-QUANTISED = "quantised"  # what a shadow says that it uses
+QUANTISED = "quantised"  # the word with which a shadow says that it uses quantisation
 STEPS = {1: "requantise", 2: "requantise-2"}  # quanta: the arithmetic that declares them
 SURELY = 64.0  # sigma by a few samples: more samples would not bring it back into the band
 
 
 @dataclass(frozen=True)
 class Errors:
-    """`sigma` is the worst element (or drift, on the same scale), nothing where there is no number for it."""
+    """The error of one value. `sigma` is the worst element (or bias, on the same scale), None if it is not known."""
 
     sigma: float | None = None
     rms: float | None = None
     relative: float | None = None  # rms of the error over rms of the value
     beyond: bool = False
-    what: str = ""  # why it is beyond the band, or was not judged, or what it needs to be within
+    what: str = ""  # why it is beyond the band or was not judged, or the condition under which it is within
     quanta: int = 0  # it is within the band where quantised values may come out so many quanta off
 
 
@@ -39,9 +39,12 @@ def measure_all(
     *,
     quanta: bool = False,
 ) -> dict[str, Errors]:
-    """The errors of several values that one run made, by name. More samples are asked for only where a few leave open
-    whether a value is within the band. With `quanta`, a value beyond it is also held against the band of kernels that
-    re-quantise some quanta off: a quantised value has no noise of its own, so one step would be beyond any band."""
+    """Measure the errors of several values of one run, by name.
+
+    More samples are drawn only if a few leave open whether a value is within the band. With `quanta`, a value beyond
+    the band is also compared with the band of kernels that re-quantise some quanta off: a quantised value has no noise
+    of its own, so one step would be beyond any band.
+    """
     fine = {name for name in native if name in got and _same_form(got[name], native[name])}
     found = {name: _misformed(got.get(name), native[name]) for name in native if name not in fine}
     if ask is None:
@@ -64,7 +67,9 @@ def measure_all(
 def _within_steps(
     got: dict[str, Array], native: dict[str, Array], ask: AskArithmetic, arithmetic: str, beyond: Sequence[str]
 ) -> dict[str, Errors]:
-    """Those of the values that legal steps of re-quantisation bring into the band; few quanta are tried first."""
+    """Return the errors of the values that legal steps of re-quantisation bring into the band; fewer quanta are tried
+    first.
+    """
     found: dict[str, Errors] = {}
     for quanta, policy in STEPS.items():
         left = [name for name in beyond if name not in found]
@@ -74,7 +79,7 @@ def _within_steps(
         answer = ask(stepping, QUICK_RUNS, {})
         measured = {name: _measured(name, got[name], native[name], answer, stepping) for name in left}
         told = f"within the band if quantised values may come out {'one quantum' if quanta == 1 else 'two quanta'} off"
-        # Sigma would be that of the wider band, which is not the one that all other values are told in.
+        # Sigma would refer to the wider band, unlike that of all other values.
         within = {n: e for n, e in measured.items() if not e.beyond}
         found |= {n: replace(e, sigma=None, rms=None, what=told, quanta=quanta) for n, e in within.items()}
     return found

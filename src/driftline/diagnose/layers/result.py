@@ -1,4 +1,4 @@
-"""What a view tells: the error of every layer that was looked at, where it leaves the band first, and why."""
+"""The result of a view: the error of every layer that was looked at, where it first leaves the band, and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftline.programs.taps.tap import Tap
 
 @dataclass(frozen=True)
 class Layer:
-    """One value along the graph. `own` is the error that is made there, on the values of the reference."""
+    """One value along the graph. `own` is the error of this layer alone, run on the values of the reference."""
 
     number: int
     tap: Tap
@@ -28,7 +28,9 @@ class Layer:
 
     @property
     def title(self) -> str:
-        """`encoder.layer.2.attention.query: MatMul`, and the value's name where no module is named."""
+        """The module and operator, as in `encoder.layer.2.attention.query: MatMul`; the value's name if no module is
+        known.
+        """
         return f"{self.tap.scope or self.tap.value}: {self.tap.op}" if self.tap.op else self.tap.value
 
     def to_json(self) -> dict[str, Any]:
@@ -57,18 +59,18 @@ class Layer:
 
 @dataclass(frozen=True)
 class View:
-    """The view of one target."""
+    """The layer-by-layer view of one target."""
 
     target: str
     program: str
-    reference: str  # the program that says what is right, where it is not the one that runs
+    reference: str  # the reference program, if it is not the program that runs
     verdict: str
     layers: tuple[Layer, ...] = ()
     values: int = 0  # float results along the graph
     left_out: int = 0  # those of them that were not looked at
     taps: str = ""  # `all`, or `blocks`
     matched: str = ""  # how values of two programs were matched
-    observer: str = ""  # what changes by looking
+    observer: str = ""  # the effect of the taps on the results
     note: str = ""  # why there is no more
     seconds: float = 0.0
 
@@ -78,19 +80,19 @@ class View:
 
     @property
     def made_at(self) -> tuple[Layer, ...]:
-        """Layers that are wrong by themselves."""
+        """The layers that are wrong when they run alone."""
         return tuple(layer for layer in self.layers if layer.own and layer.own.beyond)
 
     @property
     def explained(self) -> bool | None:
-        """Does what was seen inside explain a failure? Nothing where there is none to explain."""
+        """True if the values inside explain the failure; None if the program did not fail."""
         if self.verdict != "fail":
             return None
         first = self.first
         return first is not None and (not first.output or bool(self.made_at))
 
     def sentences(self) -> Iterator[str]:
-        """What people want to know, the most telling first."""
+        """Yield sentences that sum up the view, the most important first."""
         if not self.layers:
             yield self.note or "No value along the graph could be looked at."
             return
@@ -129,7 +131,7 @@ class View:
             yield "This explains the failure of the program: the error is carried from there to the result."
 
     def _within(self) -> Iterator[str]:
-        """What was looked at, and that nothing of it is beyond the band."""
+        """Yield sentences for a view in which no value is beyond the band."""
         looked = [layer for layer in self.layers if not layer.output]
         worst = max((layer.errors.sigma or 0.0 for layer in self.layers), default=0.0)
         steps = ", or of steps of re-quantisation" if any(layer.errors.quanta for layer in self.layers) else ""
@@ -149,7 +151,7 @@ class View:
         yield from self._steps()
 
     def _steps(self) -> Iterator[str]:
-        """Values that are within the band only if quantised values may be some quanta off."""
+        """Yield a sentence on values that are within the band only if quantised values may be some quanta off."""
         stepped = [layer for layer in self.layers if layer.errors.quanta]
         if not stepped:
             return
@@ -203,7 +205,7 @@ class View:
 
 
 def _others(layers: Sequence[Layer]) -> str:
-    """The rest of a bad block: right by themselves, and some of them given wrong values."""
+    """Describe the other layers of a bad block, which are right alone; some carry the error on."""
     carrying = sum(layer.beyond for layer in layers)
     if not layers:
         return ""

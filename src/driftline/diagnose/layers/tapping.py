@@ -1,6 +1,6 @@
-"""Runs of tapped programs: the reference and the target, with the same values inside laid open, compared in one go.
+"""Run tapped programs: the reference and the target return the same intermediate values, which are compared.
 
-The caller bounds the memory by how many values one run lays open; tapped files are removed when they were run.
+The caller bounds the memory by the number of values in one run. Tapped files are removed after the run.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from driftline.oracle.judge import Reference
 
 @dataclass(frozen=True)
 class Seen:
-    """What one run showed: the errors of the pairs in order, and what else the target returned."""
+    """The result of one run: the errors of the pairs in order, and what else the target returned."""
 
     errors: list[Errors]
     shapes: list[tuple[int, ...]]  # of the pairs, in this run
     results: list[Array]  # the program's own, as the target computed them with taps
-    of_results: list[Errors]  # where the reference was asked for them too
+    of_results: list[Errors]  # filled if the results of the reference were requested too
 
 
 class Tapping:
-    """Both sides of a comparison, on one target. `quanta`: quantised values may come out some quanta off."""
+    """Runs both sides of a comparison with one target. `quanta`: quantised values may come out some quanta off."""
 
     def __init__(
         self, checker: Checker, inside: Inside, running: Inside, target: Target, *, quanta: bool = False
@@ -43,7 +43,9 @@ class Tapping:
         self.arithmetic = declared_arithmetic(BACKENDS.get(target.backend), target)
 
     def look(self, pairs: Sequence[Pair], cuts: Mapping[Pair, Array] | None = None, *, results: bool = False) -> Seen:
-        """Lay the pairs open on both sides. Raises `NoView` when either does not run so."""
+        """Run both sides with the values of the pairs as outputs. Raise `NoView` if either side does not run that
+        way.
+        """
         cuts = cuts or {}
         mine = self._inside.tapped(
             [pair.tap.value for pair in pairs], {p.tap.value: value for p, value in cuts.items()}, returned=results
@@ -74,7 +76,7 @@ class Tapping:
                 case.program.path.unlink(missing_ok=True)
 
     def values(self, pairs: Sequence[Pair]) -> dict[Pair, Array]:
-        """The values of the reference itself."""
+        """Return the values of the reference for the pairs."""
         case = self._inside.tapped([pair.tap.value for pair in pairs], {}, returned=False)
         try:
             native = _own(self._reference(case).samples[0].native)
@@ -98,5 +100,5 @@ class Tapping:
 
 
 def _own(outputs: Arrays) -> Arrays:
-    """Without the inputs that a program changed."""
+    """Remove changed inputs and gradients from the outputs."""
     return {name: array for name, array in outputs.items() if not name.startswith(("mutated:", "grad:"))}

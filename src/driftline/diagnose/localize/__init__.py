@@ -1,4 +1,4 @@
-"""Where in a program does a compiler go wrong?
+"""Find where in a program a compiler goes wrong.
 
 ladder.py      simpler forms of the same compiler: which is the first that fails?
 stretches.py   the values of the reference run, computed when they are needed   part.py     some nodes as a program

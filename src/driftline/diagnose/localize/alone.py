@@ -1,9 +1,9 @@
-"""Does a single operator fail by itself? Asked before anything else: many bugs are one kernel that is wrong.
+"""Find a single operator that fails alone. This is tried first, since many bugs are one wrong kernel.
 
-One operator of each kind (two, where there are several: their values differ) is fed with the values of the reference
-run. They are compiled as one program of independent parts, so that an answer takes one compilation; only where that
-fails, or is refused, are they asked one by one. What computes something comes first, the likeliest before the rest;
-what is expensive to compile, and what only moves elements, comes last.
+One operator of each kind (two if there are several, since their values differ) is fed with the values of the reference
+run. The operators are compiled as one program of independent parts, which takes one compilation; only if that program
+fails or is rejected are they tried one by one. Likely operators come first; those that are expensive to compile or only
+move elements come last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHARE = 0.25  # of the budget
 LEAST = 3  # operators of a program that is worth the question
 EACH = 2  # operators of a kind
 TOGETHER = 24  # operators in one program
-ONE_BY_ONE = 6  # at a time, where they cannot be asked together
+ONE_BY_ONE = 6  # operators at a time, if they cannot be tested in one program
 ROOM = 1 << 22  # elements that one program reads
 KINDS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE, Kind.ERROR, Kind.CRASH)
 
@@ -46,7 +46,9 @@ _MOVING = spelled_alike(
 
 
 def lone_operator(apart: Apart, deadline: float) -> int | None:
-    """The first operator, in the order of suspicion, that fails by itself; None if there is none, or no time left."""
+    """Return the first operator, in the order of suspicion, that fails alone; None if there is none, or no time
+    left.
+    """
     if len(apart.operators) < LEAST:
         return None
     try:
@@ -82,8 +84,9 @@ def _failing(apart: Apart, group: Sequence[int], deadline: float) -> int | None:
 
 
 def side_by_side(alone: dict[int, ProgramGraph]) -> tuple[ProgramGraph, list[int]]:
-    """One program of independent ones, and whose result each of its outputs is. What they read, they share; what they
-    make has new numbers, since one may make what another reads."""
+    """Join independent programs into one, and return which program each output belongs to. The inputs are shared;
+    intermediate values get new numbers, since one program may compute a value that another reads.
+    """
     leaves: dict[int, ProgramLeaf] = {}
     nodes: list[ProgramNode] = []
     outputs: list[int] = []
@@ -103,8 +106,9 @@ def side_by_side(alone: dict[int, ProgramGraph]) -> tuple[ProgramGraph, list[int
 
 
 def _ranked(apart: Apart) -> list[int]:
-    """One or two operators of each kind. What is rare comes before what is everywhere, since passing programs are full
-    of the latter."""
+    """Return one or two operators of each kind. Rare operators come first, since common ones occur in many passing
+    programs.
+    """
     kinds: dict[Hashable, list[int]] = defaultdict(list)
     common: dict[str, int] = defaultdict(int)
     for number in range(len(apart.operators)):
@@ -115,7 +119,7 @@ def _ranked(apart: Apart) -> list[int]:
 
 
 def _kind(apart: Apart, number: int) -> Hashable:
-    """The operator, its attributes, and what it is given: dtypes and, roughly, shapes."""
+    """Return the operator, its attributes, and the dtypes and rough shapes of its operands, as a key."""
     node = apart.run.graph.nodes[apart.operators[number][0]]
     given = []
     for operand in node.operands:
@@ -135,7 +139,7 @@ def _elements(apart: Apart, number: int) -> int:
 
 
 def _groups(apart: Apart, ranked: Sequence[int]) -> Iterator[list[int]]:
-    """In their order; those that come last are not asked together with the others."""
+    """Yield groups of operators in the given order. Operators of the last rank are not grouped with the others."""
     group: list[int] = []
     room, last = ROOM, False
     for number in ranked:

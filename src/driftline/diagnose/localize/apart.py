@@ -1,7 +1,7 @@
-"""A program taken apart: its operators, and what is asked about some of them.
+"""Take a program apart: its operators, and trials of some of them.
 
-A program that the compiler is given in a converted form is taken apart in that form, if it fails as such. A torch
-program is traced in one way after another, until one shows the failure.
+If the compiler is given a converted form of the program, that form is taken apart, provided it fails too. A torch
+program is traced in several ways until one shows the failure.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ LARGEST_CONSTANT = 4096  # elements; larger ones are inputs of a torch program t
 
 
 class NotApart(Exception):
-    """The program cannot be taken apart; the words say why."""
+    """The program cannot be taken apart; the message says why."""
 
 
 @dataclass
 class Apart:
-    """A program that was taken apart and fails when it is put together again."""
+    """A program that was taken apart, its operators, and the search that tests parts of it."""
 
     form: str
     question: CandidateQuestion  # about the program in this form
@@ -53,12 +53,12 @@ class Apart:
     note: str = ""
 
     def graph(self, chosen: Collection[int], *, taps: bool = False) -> ProgramGraph | None:
-        """Some operators as a program by themselves."""
+        """Return some operators as a program of their own, or None. `taps`: return every value."""
         nodes = [at for number in chosen for at in self.operators[number]]
         return part(self.run, nodes, largest_constant=self.largest_constant, taps=taps)
 
     def asked(self, checker: Checker, target: Target, signature: Signature, deadline: float) -> Apart:
-        """The same parts, asked of another target and for another failure."""
+        """Return the same parts, to be tested on another target and for another failure."""
         question = replace(self.question, case=self.question.case.only(target), target=target, signature=signature)
         asker = _asker(checker, question, self.folder)
         return replace(
@@ -70,7 +70,7 @@ class Apart:
 
 
 def take_apart(checker: Checker, question: CandidateQuestion, deadline: float) -> Apart:
-    """The program in the first form in which it fails. Raises `NotApart`, or `BudgetEnded`."""
+    """Return the program in the first form in which it fails. Raise `NotApart` or `BudgetEnded`."""
     note = ""
     for apart in forms_apart(checker, question, deadline):
         whole = apart.graph(range(len(apart.operators)))
@@ -81,7 +81,9 @@ def take_apart(checker: Checker, question: CandidateQuestion, deadline: float) -
 
 
 def forms_apart(checker: Checker, question: CandidateQuestion, deadline: float) -> Iterator[Apart]:
-    """The forms in which the program can be taken apart, whether or not it fails in them. Raises `NotApart`."""
+    """Yield the forms in which the program can be taken apart, whether or not it fails in them. Raise `NotApart` for
+    frameworks that cannot be.
+    """
     framework = question.case.program.framework
     if framework not in ("torch", "onnx"):
         raise NotApart(f"programs of {framework} are not taken apart; the ladder is all")
@@ -111,7 +113,9 @@ def _asker(checker: Checker, question: CandidateQuestion, folder: Path) -> Asker
 
 
 def _in_the_form_of_the_target(checker: Checker, question: CandidateQuestion) -> tuple[CandidateQuestion, str, str]:
-    """The question about the converted program, where it is the same question; with what made it, or why it is not."""
+    """Return the question about the converted program if that fails in the same way, with the converter that made it;
+    otherwise the original question, with the reason.
+    """
     case, target = question.case, question.target
     program, accepts = case.program, resolve(target).accepts
     link = find_converter(program.form, program.framework, accepts)
@@ -128,13 +132,15 @@ def _in_the_form_of_the_target(checker: Checker, question: CandidateQuestion) ->
 
 
 def _as_onnx(program: Program) -> Program:
-    """A converted program that is judged by what the ONNX model means."""
+    """Return a converted program as an ONNX program, judged by what the ONNX model means."""
     model = load_structure(program.path)
     return replace(program, framework="onnx", outputs=tuple(output.name for output in model.graph.output))
 
 
 def _read(checker: Checker, case: Case, tracer: str, folder: Path) -> ProgramGraph | None:
-    """The graph alone. (`Reader.graph` computes all values at once, for which a large model has no room.)"""
+    """Return the graph without its values. (`Reader.graph` computes all values at once, which needs too much memory for
+    a large model.)
+    """
     options = case.options
     report = checker.pool.run(
         worker_for_framework(case.program.framework, options.plugins),

@@ -1,5 +1,5 @@
-"""The ladder: simpler forms of the same compiler, the simplest first. The first that goes wrong tells which part of the
-compiler is to blame, and is quicker to ask than the whole.
+"""The ladder: simpler forms of the same compiler, the simplest first. The first form that fails tells which part of the
+compiler is to blame, and it is quicker to test than the whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from driftline.diagnose.trials import Trials
 
 @dataclass(frozen=True)
 class Rung:
-    """What one form of the compiler says to the case."""
+    """The answer of one form of the compiler on the case."""
 
     target: Target
     answer: CandidateAnswer
@@ -39,7 +39,7 @@ class Rung:
 
 
 def rungs(target: Target) -> Iterator[Target]:
-    """The targets to ask, the target itself last. Those that are not installed are left out."""
+    """Yield the targets to test, ending with the target itself. Targets that are not installed are left out."""
     for name in BACKENDS.get(target.backend).ladder():
         option, equals, value = name.partition("=")
         if equals and option not in dict(target.options):
@@ -57,7 +57,7 @@ def _installed(name: str) -> bool:
 
 
 def climb(trials: Trials, target: Target, deadline: float) -> list[Rung]:
-    """Ask from the bottom to the first rung that goes wrong."""
+    """Test the rungs from the simplest to the first that fails, and return their answers."""
     climbed: list[Rung] = []
     for rung in rungs(target):
         began = time.monotonic()

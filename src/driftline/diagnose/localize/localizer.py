@@ -1,8 +1,8 @@
-"""The whole course: climb the ladder, take the program apart, and find the operators that fail by themselves.
+"""Localise a failure: climb the ladder, take the program apart, and find the operators that fail alone.
 
-Nothing is taken for a suspect because of where a number first differs in the whole program: looking at every value
-changes what is fused. Each suspect is a program of its own, fed with the values of the reference run, that the ordinary
-check fails; and the program without it is asked as well.
+An operator is not suspected because a number first differs there in the whole program, since looking at every value
+changes what is fused. Each suspect is a program of its own, fed with the values of the reference run, that fails the
+ordinary check; the program without the suspect is tested as well.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _WRONG = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_DTYPE, Kind.WRONG_S
 
 @dataclass(frozen=True)
 class WrongResult(Signature):
-    """A wrong number in the middle may be a wrong NaN at the end: any wrong result stands for another."""
+    """A signature for which any wrong result stands for another: a wrong number in the middle may become a NaN at the
+    end.
+    """
 
     def covers(self, other: Signature) -> bool:
         if self.kind in _WRONG and other.kind in _WRONG:
@@ -53,7 +55,7 @@ def localize_case(
     votes: Votes = ONCE,
     listener: Announce = lambda words: None,
 ) -> Localization:
-    """Find where the case, which must have one target, goes wrong. Raises `DoesNotFail` when it does not fail."""
+    """Find where a case goes wrong. The case must have one target. Raise `DoesNotFail` if it does not fail now."""
     began = time.monotonic()
     deadline = began + budget
     lone = Lone.of(checker, CandidateQuestion(case, case.targets[0], signature, votes), began, budget, listener)
@@ -92,7 +94,7 @@ def localize_case(
 
 @dataclass(frozen=True)
 class Lone:
-    """An operator that fails by itself in the way the whole program does, found before anything else was asked."""
+    """An operator that fails alone in the same way as the whole program, found before the ladder was climbed."""
 
     apart: Apart
     operator: int
@@ -100,7 +102,7 @@ class Lone:
 
     @property
     def of_size(self) -> ProgramSize:
-        """The size of the program that it is an operator of."""
+        """The size of the program that contains the operator."""
         return self.apart.run.graph.size
 
     @staticmethod
@@ -113,7 +115,7 @@ class Lone:
         listener("asking single operators")
         with contextlib.suppress(NotApart, BudgetEnded, PoolExpired):
             for apart in forms_apart(checker, question, deadline):
-                if apart.note:  # it fails only in the form that it came in
+                if apart.note:  # the program fails only in its original form
                     return None
                 operator = lone_operator(apart, deadline)
                 graph = apart.graph([operator]) if operator is not None else None
@@ -123,7 +125,9 @@ class Lone:
 
 
 class _Suspects:
-    """Finds one suspect after the other, each in what the others leave. `lone` is an operator that is known to fail."""
+    """Finds one suspect after another, each among the remaining operators. `lone`: an operator that is known to
+    fail.
+    """
 
     def __init__(self, checker: Checker, apart: Apart, listener: Announce, lone: int | None = None) -> None:
         self._lone = lone
@@ -156,7 +160,7 @@ class _Suspects:
         )
 
     def _search(self) -> bool:
-        """True: without the suspects the program passes."""
+        """Find the suspects. True if the program passes without them."""
         left = list(range(len(self._apart.operators)))
         while len(self._suspects) < MOST_SUSPECTS:
             suspects = f"{len(self._suspects)} suspect{'s' * (len(self._suspects) != 1)} so far"
@@ -185,7 +189,9 @@ class _Suspects:
         return found
 
     def _without(self, part: Sequence[int], left: Sequence[int]) -> CandidateAnswer:
-        """What the program does without the last suspect; perhaps all of its kind have to go."""
+        """Test the program without the last suspect, and if necessary without all operators of its kind. Return the
+        answer.
+        """
         alike = [n for n in left if self._apart.op(n) == self._apart.op(part[0])] if len(part) == 1 else []
         known = self._lone is not None and len(self._suspects) == 1  # a kernel that is wrong is wrong everywhere
         rest = CandidateAnswer.NEITHER if known and alike else self._rest(left)
@@ -201,7 +207,7 @@ class _Suspects:
         return rest
 
     def _rest(self, left: Sequence[int]) -> CandidateAnswer:
-        """What becomes of the program when the suspects' results are given to it as they should be."""
+        """Test the program with the right results in place of the suspects'."""
         if not left:
             return CandidateAnswer.PASS
         graph = self._apart.graph(left)
@@ -211,7 +217,7 @@ class _Suspects:
         return CandidateAnswer.SAME if search.fails(graph) else search.replies([graph])[0].answer
 
     def _confirmed(self, part: Sequence[int]) -> SuspectPart | None:
-        """The part as a suspect, if the ordinary check fails it."""
+        """Return the part as a suspect if it fails the ordinary check, otherwise None."""
         graph = self._apart.graph(part)
         case = self._apart.asker.case_of(graph) if graph else None
         for result in self._checker.check(case).results if case else ():
@@ -227,8 +233,10 @@ class _Suspects:
         return PlacedOperator(nodes[0].op, number, tuple(filter(None, read)), tuple(filter(None, made)))
 
     def _observe(self) -> str:
-        """Does it matter whether somebody looks? Asked once, as a fact about the failure; nothing rests on it."""
-        alone = any(len(suspect.operators) == 1 for suspect in self._suspects)  # then nothing but itself matters to it
+        """Return a sentence if the program no longer fails in the same way with every value as an output. This is only
+        reported; no conclusion rests on it.
+        """
+        alone = any(len(suspect.operators) == 1 for suspect in self._suspects)  # it has no surroundings
         count = len(self._apart.operators)
         if alone or not 1 < count <= MOST_TAPPED:
             return ""

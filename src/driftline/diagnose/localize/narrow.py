@@ -1,4 +1,6 @@
-"""The smallest part that fails by itself: halves first, then, where neither half fails, what lies across the middle."""
+"""Find the smallest part that fails alone: by halving first, then, if neither half fails, by the part across the
+middle.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ Fails = Callable[[Sequence[Sequence[int]]], Sequence[bool]]
 
 
 def narrow(operators: Sequence[int], fails: Fails) -> list[int]:
-    """A part of the operators, which fail together, that fails and is as small as halving finds it.
+    """Return a small part of the operators that fails.
 
-    Of two halves that fail the first is taken, so that what is found stands as early as possible. Many bugs live in
-    fusions: where neither half fails, the part is closed in on from both ends, and what it does not need goes.
+    `operators` fail together. If both halves fail, the first is taken, so that the result stands as early as possible.
+    If neither half fails, as with many bugs in fusions, the part is narrowed from both ends, and operators that are not
+    needed are removed.
     """
     part = list(operators)
     while len(part) > 1:
@@ -28,7 +31,9 @@ def narrow(operators: Sequence[int], fails: Fails) -> list[int]:
 
 
 def _across(part: list[int], middle: int, fails: Fails) -> list[int]:
-    """It takes something on both sides: as late a beginning and as early an end as still fail."""
+    """Narrow a part that needs operators on both sides of `middle`: find the latest beginning and the earliest end that
+    still fail.
+    """
     low, high = 0, middle - 1  # beginning at `low`, it fails
     while low < high:
         begin = (low + high + 1) // 2
@@ -48,7 +53,7 @@ def _across(part: list[int], middle: int, fails: Fails) -> list[int]:
 
 
 def _only_needed(part: list[int], fails: Fails) -> list[int]:
-    """Neighbours in the order of a program may have nothing to do with each other."""
+    """Remove operators that are not needed: neighbours in a program may have nothing to do with each other."""
 
     def left(chosen: Collection[int]) -> Collection[int] | None:
         kept = [operator for operator in part if operator in chosen]

@@ -1,4 +1,4 @@
-"""Some nodes of a graph as a program by themselves, fed with what the reference run computed."""
+"""Make a program of some nodes of a graph, fed with the values of the reference run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf
 
 
 def units(graph: ProgramGraph) -> list[tuple[int, ...]]:
-    """Operators, each with the nodes that take its result apart."""
+    """Group the nodes into operators, each with the nodes that unpack its result."""
     found: dict[int, list[int]] = {}
     home: dict[int, int] = {}
     for at, node in enumerate(graph.nodes):
@@ -24,9 +24,8 @@ def units(graph: ProgramGraph) -> list[tuple[int, ...]]:
 def part(
     run: RecordedRun, wanted: Collection[int], *, largest_constant: int | None, taps: bool = False
 ) -> ProgramGraph | None:
-    """The program of the wanted nodes: its outputs are what others read of them, with `taps` every value.
-
-    Constants that have more than `largest_constant` elements become inputs. None: there is no such program.
+    """Return the program of the wanted nodes, or None if there is none. Its outputs are the values that other nodes
+    read, or, with `taps`, every value. Constants of more than `largest_constant` elements become inputs.
     """
     graph = run.graph
     chosen, leaves = _with_what_they_read(run, set(wanted))
@@ -35,7 +34,7 @@ def part(
     outputs = []
     for at in sorted(wanted):
         for number in graph.nodes[at].outputs:
-            tensor = run.types.get(number, True)  # where the reference raises, nothing is known of what follows
+            tensor = run.types.get(number, True)  # values after the point where the reference raises are unknown
             if tensor and (taps or is_read_elsewhere(graph, number, chosen)):
                 outputs.append(number)
     if not outputs:
@@ -45,7 +44,9 @@ def part(
 
 
 def _with_what_they_read(run: RecordedRun, chosen: set[int]) -> tuple[set[int], dict[int, ProgramLeaf] | None]:
-    """What is read from outside, as inputs. A node that makes something other than a tensor has to come in."""
+    """Return the nodes, and the values that they read from outside as inputs. Nodes whose result is not a tensor are
+    added. The inputs are None if the reference run does not compute them.
+    """
     graph = run.graph
     while True:
         outside = {n for at in chosen for n in graph.nodes[at].operands if graph.producers.get(n) not in chosen}

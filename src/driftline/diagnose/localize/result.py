@@ -1,4 +1,4 @@
-"""What a localisation tells: the rungs of the ladder, and the suspects."""
+"""The result of a localisation: the rungs of the ladder, and the suspects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driftline.diagnose.reduce.graph import ValueType
 
 @dataclass(frozen=True)
 class PlacedOperator:
-    """One operator of a suspect, and where it stands in the program."""
+    """One operator of a suspect, with its position in the program."""
 
     op: str
     place: int  # among the operators of the program, from 0
@@ -37,13 +37,13 @@ def _type_text(kind: ValueType) -> str:
 
 @dataclass(frozen=True)
 class SuspectPart:
-    """Operators that fail by themselves, on what the reference run computes before them."""
+    """Operators that fail alone, on the values that the reference run has before them."""
 
     operators: tuple[PlacedOperator, ...]
     case: Case
     result: TargetResult
     alike: int = 0  # further operators of the same kind without which the rest passes
-    rest: str = ""  # what the program without it does: an `Answer`, or nothing where it was not asked
+    rest: str = ""  # the answer of the program without it; empty if that was not tested
 
     @property
     def title(self) -> str:
@@ -52,16 +52,16 @@ class SuspectPart:
 
 @dataclass(frozen=True)
 class Localization:
-    """Where a case goes wrong, as far as it was found out."""
+    """The result of a localisation: where a case goes wrong."""
 
-    target: Target  # the rung on which parts were asked
+    target: Target  # the rung on which parts were tested
     rungs: tuple[Rung, ...] = ()
     suspects: tuple[SuspectPart, ...] = ()
-    form: str = ""  # what was taken apart
+    form: str = ""  # the form of the program that was taken apart
     operators: int = 0
     lone: bool = False  # the first suspect was found by asking single operators, before anything else
     explained: bool = False  # without the suspects the program passes
-    observer: str = ""  # what changes when every value is an output
+    observer: str = ""  # the effect of making every value an output
     note: str = ""  # why there is no more
     queries: int = 0
     seconds: float = 0.0

@@ -1,7 +1,7 @@
-"""The values of a graph's reference run, computed in stretches and kept in files only as long as there is room.
+"""Compute the values of a graph's reference run in stretches, and keep them in files only while there is room.
 
-A large model has more intermediate values than fit anywhere. Types are noted once for all; values are dropped when the
-room is used up, and computed again from those that are left when somebody asks for them.
+A large model has more intermediate values than fit on disk. All types are recorded once; values are dropped when the
+room is used up, and computed again from the remaining ones when they are needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOM = 1 << 30  # bytes of values that are kept
 
 
 class RecordedRun:
-    """Knows the type of every value, and has the values that are asked for."""
+    """Has the type of every value of a graph, and computes values on demand."""
 
     def __init__(
         self, graph: ProgramGraph, evaluate: Evaluate, folder: Path, *, stretch: int = STRETCH, room: int = ROOM
@@ -35,20 +35,24 @@ class RecordedRun:
         self._compute(range(len(graph.nodes)), wanted=())
 
     def require(self, wanted: Iterable[int]) -> None:
-        """Have the values of these, as far as they are tensors that the reference run computes."""
+        """Compute the given values, unless they are present already. Values that are not tensors, or that the reference
+        run does not reach, are skipped.
+        """
         missing = [number for number in wanted if number not in self._data and self.types.get(number)]
         if missing:
             self._compute(self._needed_for(missing), missing)
 
     def leaf(self, number: int) -> ProgramLeaf | None:
-        """The value as an input; `require` it first."""
+        """Return a value as an input of a program, or None if it is not present; call `require` first."""
         if number in self.graph.leaf:
             return self.graph.leaf[number]
         known = self.types.get(number)
         return ProgramLeaf(number, known, self._data[number]) if known and number in self._data else None
 
     def _needed_for(self, missing: Collection[int]) -> Sequence[int]:
-        """The nodes that compute them from what is there. Where memory is written to, all of them."""
+        """Return the nodes that compute the missing values from those present; all nodes if any node writes into
+        memory.
+        """
         if self._effects:
             return range(len(self.graph.nodes))
         needed: set[int] = set()
@@ -62,7 +66,7 @@ class RecordedRun:
         return sorted(needed)
 
     def _compute(self, nodes: Sequence[int], wanted: Collection[int]) -> None:
-        size = len(nodes) if self._effects else self._stretch  # what shares memory must be run as a whole
+        size = len(nodes) if self._effects else self._stretch  # nodes that share memory must run together
         for begin in range(0, len(nodes), max(size, 1)):
             now = list(nodes[begin : begin + size])
             later = nodes[begin + size :]
@@ -72,7 +76,9 @@ class RecordedRun:
             self._make_room({*wanted, *(n for at in later for n in self.graph.nodes[at].operands)})
 
     def _as_graph(self, nodes: list[int]) -> ProgramGraph:
-        """The stretch as a program by itself. What is not a tensor has to be computed again."""
+        """Return a stretch of nodes as a program of its own. Nodes that make inputs which are not tensors are
+        included.
+        """
         chosen = set(nodes)
         waiting = list(nodes)
         leaves: dict[int, ProgramLeaf] = {}
@@ -92,7 +98,7 @@ class RecordedRun:
         return ProgramGraph(tuple(v for n, v in leaves.items() if n not in made), inside, (), self.graph.header)
 
     def _make_room(self, needed: Collection[int]) -> None:
-        """Drop what is not needed at once, if there is more than there is room for."""
+        """Drop values that are not needed if the room is used up."""
         sizes = {number: self._size(number) for number in self._data if number not in self.graph.leaf}
         if sum(sizes.values()) <= self._room:
             return

@@ -1,4 +1,4 @@
-"""What workers are asked while a failure is localised: read a program into a graph, without running it."""
+"""The worker task of localisation: read a program into a graph without running it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftline.programs.opened import OpenedProgram
 
 @READ_ALONE.serve
 def read(request: ReadRequest, context: Context) -> ReadGraph:
-    """The graph alone: what its values are is computed in stretches."""
+    """Read the graph without its values, which are computed later in stretches."""
     load_plugins(request.case.plugins)
     samples = request.case.samples()
     values = Values(request.values)

@@ -1,4 +1,4 @@
-"""Making failing programs smaller.
+"""Make failing programs smaller.
 
 graph.py       the abstract graph that every form is read into    cutting.py     programs of fewer nodes
 search.py      memo, budget, the smallest so far, the log         nodes.py       which nodes are needed

@@ -1,4 +1,4 @@
-"""The predicate: does a candidate fail in the same way? Asked of warm workers, several candidates at a time.
+"""Test whether candidates fail in the same way as the original, several at a time, in warm workers.
 
 Most targets are *screened*: the candidates are written and referred in one job, run in a second and judged in a third.
 Candidates that are one program on other inputs are run as samples of it, which is one question. What screening does not
@@ -48,12 +48,12 @@ _Result = ScreenResult[CandidateRequest]
 
 
 def side_by_side(checker: Checker, question: CandidateQuestion) -> int:
-    """Candidates that are run at once: half of the jobs, since about half of them are asked about in vain."""
+    """Return how many candidates run at once: half of the jobs, since about half of the answers are not needed."""
     return max(1, jobs_for(question.case.program, checker.jobs) // 2)
 
 
 class CandidateWriter:
-    """Has candidates written as programs by a worker of their framework."""
+    """Writes candidates as programs, in a worker of their framework."""
 
     def __init__(
         self, checker: Checker, question: CandidateQuestion, values: Path, frame: TextFrame = NO_FRAME
@@ -66,14 +66,16 @@ class CandidateWriter:
         self._allowed: tuple[str, ...] | None = None
 
     def keep_meaning_of(self, request: CandidateRequest) -> None:
-        """From now on, candidates that make no sense where this one does are no programs (see `meaning.py`)."""
+        """From now on, reject candidates that have flaws which this one does not have (see `meaning.py`)."""
         self._meaningful = True
         made = self.write([request], self._pool.workspace.job_folder(), refer=True)[0]
-        # Unknown where it does not run: then nothing is asked of the others.
+        # Unknown if it does not run; then flaws of other candidates are ignored.
         self._allowed = made.flaws if isinstance(made, PreparedProgram) else None
 
     def write(self, requests: Sequence[CandidateRequest], folder: Path, *, refer: bool) -> list[Prepared]:
-        """As `Screening.prepare` answers: one that takes the worker down is invalid, and the others are made again."""
+        """Write candidates as programs, and with `refer` run their references. If a candidate kills the worker, that
+        candidate is invalid, and the others are written again one by one.
+        """
         case = self._question.case
         request = WriteRequest(
             folder,
@@ -106,7 +108,7 @@ class CandidateWriter:
 
 
 class _Screen(Screener[CandidateRequest]):
-    """Screening of candidates instead of generated programs."""
+    """Screens the candidates of a reduction instead of generated programs."""
 
     def __init__(self, checker: Checker, question: CandidateQuestion, writer: CandidateWriter) -> None:
         options = question.case.options
@@ -133,7 +135,7 @@ class Checked:
 
 
 class Asker:
-    """Asks one question about candidates. `request_of` turns a candidate into what the writer needs."""
+    """Tests candidates for one question. `request_of` converts a candidate for the writer."""
 
     tries = TRIES
     nodes_only = False  # shapes, dtypes and numbers stay as they are
@@ -154,8 +156,9 @@ class Asker:
 
     @property
     def batch(self) -> int:
-        """Programs at a time: as many as run side by side, or more where that is cheaper than one after the other. Some
-        of them are asked about in vain."""
+        """The number of programs to test at a time: as many as run side by side, or more if a batch is cheaper than one
+        after another. Some answers are then not needed.
+        """
         together = self._question.screened and resolve(self._question.target).together > 1
         return max(SCOUTED if together else 1, side_by_side(self._checker, self._question))
 
@@ -173,19 +176,19 @@ class Asker:
         replies: dict[str, Reply] = {}
         for alike, result in zip(programs.values(), results, strict=True):
             for candidate, reply in zip(alike, self._replies(alike, result), strict=True):
-                # The first input of a program is run as if it were alone: what comes after changes nothing.
+                # The first input of a program runs as if it were alone, since later inputs do not affect it.
                 replies[candidate.key] = replace(reply, scouted=together or not reply.questions)
         return [replies[candidate.key] for candidate in candidates]
 
     def _request(self, alike: Sequence[Any]) -> CandidateRequest:
-        """One program; what its inputs hold in the first candidate, and in the others."""
+        """Return one request for candidates that differ only in the values of their inputs."""
         request = self._request_of(alike[0])
         if isinstance(request, TextCandidate):
             return request
         return replace(request, others=tuple(tuple(leaf.data for leaf in other.leaves) for other in alike[1:]))
 
     def case_of(self, candidate: Any) -> Case | None:
-        """The candidate as an ordinary case; None when it is not a program."""
+        """Return the candidate as an ordinary case, or None if it is not a valid program."""
         folder = self._checker.pool.workspace.job_folder()
         made = self._writer.write([self._request_of(candidate)], folder, refer=False)[0]
         if not isinstance(made, PreparedProgram):
@@ -193,7 +196,7 @@ class Asker:
         return case_of(made, self._question.target, self._question.case.options)
 
     def check_in_full(self, case: Case) -> Checked | None:
-        """The ordinary check; only what fails in the same way counts."""
+        """Run the ordinary check. Return the result if the case fails in the same way, otherwise None."""
         outcome = self._checker.check(case)
         result = outcome.results[0] if outcome.results else None
         if result is None or result.verdict.judgement is not Judgement.FAIL or not self.is_same(result):
@@ -206,7 +209,7 @@ class Asker:
     # -- screening ---------------------------------------------------------------------------------------------------
 
     def _replies(self, alike: Sequence[Any], result: _Result) -> list[Reply]:
-        """To candidates that are one program, each by the verdict on its own inputs."""
+        """Return the replies to candidates of one program, each by the verdict on its own inputs."""
         if len(alike) == 1:
             return [self._reply(result)]
         if not result.each:
@@ -229,8 +232,9 @@ class Asker:
         return _as_one_question(replies)
 
     def _apart(self, alike: Sequence[Any], all_together: Reply) -> list[Reply]:
-        """The run of some inputs ended all. When it does so on the first and on the last, it most likely does on every
-        one: the others are not run."""
+        """Test candidates one by one after their joint run ended early. If the first and the last end in the same way,
+        the others are assumed to do so and are not run.
+        """
         ends = [self.ask([alike[at]])[0] for at in (0, -1)]
         ends[0] = replace(ends[0], questions=ends[0].questions + all_together.ran)
         rest = alike[1:-1]
@@ -271,7 +275,7 @@ class Asker:
         return self.look_at(case_of(made, self._question.target, options))
 
     def look_at(self, case: Case) -> Reply:
-        """Run a case as often as the votes say."""
+        """Run a case as often as the votes require, and return the reply."""
         votes = self._question.votes
         try:
             reference = self._checker.reference(case)
@@ -315,12 +319,12 @@ AskerFactory = Callable[[Checker, CandidateQuestion, CandidateWriter, Callable[[
 
 
 def _telling(verdicts: Sequence[SampleVerdict]) -> SampleVerdict:
-    """The one that says most: a failure, else a pass."""
+    """Return the verdict that says most: a failure, otherwise a pass."""
     ranks = {"fail": 0, "pass": 1}
     return min(verdicts, key=lambda verdict: ranks.get(verdict.judgement, 2))
 
 
 def _as_one_question(replies: Sequence[Reply]) -> list[Reply]:
-    """It is counted once, with the first that was run."""
+    """Count several replies as one question, on the first that was run."""
     asked = next((at for at, reply in enumerate(replies) if reply.ran), 0)
     return [replace(reply, questions=int(at == asked)) for at, reply in enumerate(replies)]

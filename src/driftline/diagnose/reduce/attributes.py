@@ -1,6 +1,7 @@
-"""Attributes of a node with less in them: fewer of them, smaller numbers, other dtypes.
+"""Simplify the attributes of a node: fewer of them, smaller numbers, other dtypes.
 
-They are nested JSON. ONNX attributes are written by name; those of a torch call are its arguments (`fx_arguments.py`).
+Attributes are nested JSON. ONNX attributes are written by name; those of a torch call are its arguments
+(`fx_arguments.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ _ONNX_CODES = {
 
 
 def number_replaced(value: Any, old: int, new: int) -> Any:
+    """Return the attributes with one number replaced by another; dtype codes and references to inputs stay."""
     if isinstance(value, dict):
         return {k: v if k[0] == "$" or k in _DTYPE_KEYS else number_replaced(v, old, new) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -25,6 +27,7 @@ def number_replaced(value: Any, old: int, new: int) -> Any:
 
 
 def dtype_replaced(value: Any, old: str, new: str) -> Any:
+    """Return the attributes with one dtype replaced by another, everywhere it is named."""
     if isinstance(value, list):
         return [dtype_replaced(item, old, new) for item in value]
     if not isinstance(value, dict):

@@ -1,11 +1,11 @@
-"""Programs of fewer nodes. What a removed node computed is replaced in one of three ways:
+"""Make programs of fewer nodes. The result of a removed node is replaced in one of three ways:
 
 - *cut*: it becomes an input that holds what the reference run computed there;
 - *bypass*: it is replaced by one of its own operands of the same type, so that data still flows;
-- *join*: bypassed as far as the next node that stays, and cut where there is none: data flows between the nodes that
-  stay, and what comes from outside is what it was.
+- *join*: it is bypassed as far as the next kept node, and cut if there is none: data flows between the kept nodes, and
+  values from outside stay the same.
 
-What the program returns then is said by `Returned`.
+`Returned` says what the program returns then.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class DataFlow(Enum):
 class Returned(Enum):
     """Which results of the nodes that stay become outputs."""
 
-    KEPT = auto()  # those that the whole program returns
-    UNREAD = auto()  # also the results of a node of which nothing is read any more
-    READ_ELSEWHERE = auto()  # everything that flows out of them: what the whole returns, and what removed nodes read
-    ENDS = auto()  # only what none of them reads
+    KEPT = auto()  # results that the whole program returns
+    UNREAD = auto()  # also the results of nodes that no kept node reads
+    READ_ELSEWHERE = auto()  # results that the whole program returns or removed nodes read
+    ENDS = auto()  # only results that no kept node reads
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Mode:
     returned: Returned
 
 
-# In the order in which they are tried. A single node that goes is joined by a cut or a bypass: nothing is lost there.
+# In the order in which they are tried. For a single removed node, a cut or a bypass does the same as a join.
 SINGLE_MODES = (
     Mode(DataFlow.CUT, Returned.UNREAD),
     Mode(DataFlow.BYPASS, Returned.UNREAD),
@@ -50,7 +50,9 @@ MODES = (Mode(DataFlow.JOIN, Returned.UNREAD), *SINGLE_MODES)
 
 
 def keep(base: Evaluated, wanted: Collection[int], mode: Mode) -> tuple[ProgramGraph, frozenset[int]] | None:
-    """The program of the wanted nodes, and which of them are really in it; `None` when there is no such program."""
+    """Return the program of the wanted nodes, and the nodes that it really contains; None if there is no such
+    program.
+    """
     kept = set(wanted)
     while True:
         cut = _Cut(base, kept, mode)
@@ -99,7 +101,9 @@ class _Cut:
                 return [number for number in made if number not in read]
 
     def _resolved(self, number: int) -> int:
-        """What is read instead: itself, what it is replaced by, or an input that holds what it held."""
+        """Return the value to read in place of `number`: itself, its replacement, or a new input with its reference
+        value.
+        """
         graph = self._base.graph
         number = self._origin(number)
         if number in graph.leaf or graph.producers[number] in self._kept:
@@ -111,7 +115,7 @@ class _Cut:
         return number
 
     def _origin(self, number: int) -> int:
-        """The value, made by a removed node or not, followed back as far as the mode says."""
+        """Follow a value of a removed node back to its replacement, as far as the mode says."""
         if self._mode.flow is DataFlow.JOIN:
             return self._nearest_kept(number)
         while self._mode.flow is DataFlow.BYPASS and self._is_removed(number) and (operands := self._fitting(number)):
@@ -135,24 +139,24 @@ class _Cut:
         return producer is not None and producer not in self._kept
 
     def _fitting(self, number: int) -> list[int]:
-        """The operands of the value's node that are of its type."""
+        """Return the operands of the value's node that have the value's type."""
         return fitting_operands(self._base, self._base.graph.producers[number], number)
 
 
 def is_read_elsewhere(graph: ProgramGraph, number: int, kept: Collection[int]) -> bool:
-    """Does a result of the kept nodes matter outside of them? So does one that nothing reads."""
+    """True if a value of the kept nodes is read or returned outside of them, or is read by nothing at all."""
     readers = graph.readers.get(number, ())
     return not readers or number in graph.outputs or any(at not in kept for at in readers)
 
 
 def fitting_operands(base: Evaluated, at: int, number: int) -> list[int]:
-    """The operands of a node that have the type of this result of it."""
+    """Return the operands of node `at` that have the type of its result `number`."""
     wanted = base.types.get(number)
     return [n for n in base.graph.nodes[at].operands if wanted and wanted.fits(base.types.get(n))]
 
 
 def replaced(graph: ProgramGraph, old: int, new: int) -> ProgramGraph:
-    """The program in which another value is read instead."""
+    """Return the program in which `new` is read wherever `old` was."""
 
     def other(value: int | None) -> int | None:
         return new if value == old else value
@@ -164,7 +168,7 @@ def replaced(graph: ProgramGraph, old: int, new: int) -> ProgramGraph:
 
 
 def single_removals(base: Evaluated) -> Iterator[ProgramGraph]:
-    """Every program with one operator less, by each way there is; the last operators first."""
+    """Yield every program with one operator less, in every way to remove it; the last operators first."""
     for mode in SINGLE_MODES:
         yield from plain_removals(base, mode)
     for at in _countable(base.graph):
@@ -172,7 +176,7 @@ def single_removals(base: Evaluated) -> Iterator[ProgramGraph]:
 
 
 def plain_removals(base: Evaluated, mode: Mode) -> Iterator[ProgramGraph]:
-    """Every program with one operator less, by one way."""
+    """Yield every program with one operator less, removed as `mode` says."""
     everything = set(range(len(base.graph.nodes)))
     for at in _countable(base.graph):
         made = keep(base, everything - {at}, mode)
@@ -185,7 +189,7 @@ def _countable(graph: ProgramGraph) -> list[int]:
 
 
 def _other_operands(base: Evaluated, at: int) -> Iterator[ProgramGraph]:
-    """A node replaced by an operand that is not the first of its type."""
+    """Yield programs in which a node is replaced by an operand other than the first of its type."""
     graph = base.graph
     for number in graph.nodes[at].outputs:
         for operand in dict.fromkeys(fitting_operands(base, at, number)[1:]):
@@ -195,7 +199,9 @@ def _other_operands(base: Evaluated, at: int) -> Iterator[ProgramGraph]:
 
 
 def fewer_ends(base: Evaluated) -> Iterator[ProgramGraph]:
-    """Programs with fewer outputs and inputs: one input for all of a type, then one output or input less."""
+    """Yield programs with fewer outputs and inputs: first one input for all of a type, then one output or input
+    less.
+    """
     graph = base.graph
     together = graph
     for leaf, other in _alike(graph):
@@ -213,7 +219,9 @@ def fewer_ends(base: Evaluated) -> Iterator[ProgramGraph]:
 
 
 def _alike(graph: ProgramGraph) -> Iterator[tuple[ProgramLeaf, ProgramLeaf]]:
-    """Each leaf with the first before it that could stand for it. A constant becomes an input by another step."""
+    """Yield each leaf with the first earlier leaf that could replace it. Constants and inputs do not replace each
+    other.
+    """
     for at, leaf in enumerate(graph.leaves):
         for other in graph.leaves[:at]:
             if leaf.constant == other.constant and leaf.type.fits(other.type):

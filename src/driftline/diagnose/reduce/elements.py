@@ -1,7 +1,7 @@
-"""One or two elements of every input instead of all of them.
+"""Reduce inputs to one or two elements.
 
-Which ones? The oddest is the likeliest. Where one question takes several inputs, others and rounder numbers are tried
-beside it, so that shape and numbers are found at once.
+The most unusual element is the likeliest to fail. If one question takes several inputs, other elements and rounder
+numbers are tried beside it, so that shape and numbers are found at once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from driftline.diagnose.reduce.leaves import changed, names_axes
 from driftline.diagnose.reduce.rounder import all_rounder
 from driftline.diagnose.reduce.values import Values, oddness
 
-ElementPlace = dict[tuple[int, ...], int]  # by shape, since what belongs together stands at the same place
+ElementPlace = dict[tuple[int, ...], int]  # flat index by shape: matching elements have the same index
 
 
 class ElementForm(Enum):
-    """What becomes of an input."""
+    """The shape that an input is reduced to."""
 
     SCALAR = auto()
     ONES = auto()  # one element, with as many axes as there were
@@ -31,12 +31,14 @@ class ElementForm(Enum):
 
 
 def oddest_elements(values: Values, graph: ProgramGraph, form: ElementForm) -> ProgramGraph:
-    """The program on the likeliest elements."""
+    """Return the program on the most unusual elements of its inputs."""
     return _taken(values, graph, _places(values, graph, 2), form)
 
 
 def few_elements(values: Values, graph: ProgramGraph, form: ElementForm, most: int) -> list[ProgramGraph]:
-    """At most so many inputs of one program on few elements, the oddest among them; the roundest first."""
+    """Return at most `most` versions of one program on few elements, including the most unusual ones; the roundest
+    first. Empty if the program would not become smaller.
+    """
     oddest = oddest_elements(values, graph, form)
     if (oddest.size.elements, oddest.size.axes) >= (graph.size.elements, graph.size.axes):
         return []
@@ -53,7 +55,9 @@ def few_elements(values: Values, graph: ProgramGraph, form: ElementForm, most: i
 
 
 def _taken(values: Values, graph: ProgramGraph, places: Sequence[ElementPlace], form: ElementForm) -> ProgramGraph:
-    """The elements at the first place, or at the first two. What may name axes stays, unless there is nothing else."""
+    """Take the elements at the first place, or at the first two. Inputs that may name axes are kept, unless there are
+    no others.
+    """
     chosen = [places[0], places[min(1, len(places) - 1)]]
     only_axes = all(map(names_axes, graph.leaves))
 
@@ -75,7 +79,9 @@ def _taken(values: Values, graph: ProgramGraph, places: Sequence[ElementPlace], 
 
 
 def _places(values: Values, graph: ProgramGraph, most: int) -> list[ElementPlace]:
-    """The oddest element of each shape; then others of the largest, half of them odd and half from everywhere."""
+    """Return places to try: the most unusual element of each shape; then elements of the largest shape, half of them
+    unusual and half spread evenly.
+    """
     odd: dict[tuple[int, ...], Array] = {}
     for leaf in graph.leaves:
         for array in values.load(leaf.data):
@@ -93,7 +99,9 @@ def _places(values: Values, graph: ProgramGraph, most: int) -> list[ElementPlace
 
 
 def _below(at: int, largest: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> ElementPlace:
-    """The element of the largest shape, and those of other shapes that meet it when they are spread over it."""
+    """Return the place of an element of the largest shape, with the places of the elements in other shapes that
+    broadcast to it.
+    """
     index = np.unravel_index(at, largest)
     place: ElementPlace = {}
     for shape in shapes:

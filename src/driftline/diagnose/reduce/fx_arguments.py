@@ -1,4 +1,4 @@
-"""The arguments of torch calls as JSON, and back. Runs in a worker: it imports torch.
+"""Convert the arguments of torch calls to JSON and back. The module runs in a worker, since it imports torch.
 
 `{"$": 2}` stands for the third input of the node. What JSON does not know is an object with one letter: a tuple is
 `{"t": [...]}`, a dtype or another word of torch `{"w": "float32"}`.
@@ -16,6 +16,8 @@ from driftline.programs.torch_names import Unwritable
 
 
 def to_json(value: Any, reference: Callable[[fx.Node], Any]) -> Any:
+    """Convert an argument to JSON. `reference` converts nodes. Raise `Unwritable` for values without a text."""
+
     def inner(item: Any) -> Any:
         return to_json(item, reference)
 
@@ -45,6 +47,7 @@ def to_json(value: Any, reference: Callable[[fx.Node], Any]) -> Any:
 
 
 def from_json(value: Any, of: Callable[[int], Any]) -> Any:
+    """Convert JSON back to an argument. `of` returns the operand with an index."""
     if isinstance(value, list):
         return [from_json(item, of) for item in value]
     if not isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""torch programs as abstract graphs, and back as Python text. Runs in a worker: it imports torch.
+"""Read torch programs into abstract graphs, and write them as Python text. The module runs in a worker, since it
+imports torch.
 
 A program is traced as Dynamo sees it, which is what torch.compile is given, or by torch.export or make_fx where that
 does not work.
@@ -36,7 +37,7 @@ _SETTERS = ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imatmul
 def read_torch(
     opened: OpenedProgram, samples: Sequence[Mapping[str, Array]], tracer: str, values: Values
 ) -> ProgramGraph:
-    """Trace the program on its first sample. Raises where it cannot be traced or not be written."""
+    """Trace the program on its first sample. Raise if it cannot be traced or written."""
     flat = FlatModule(opened)
     placed = InputLayout.of(opened.live).tensors(dict(samples[0]), tensor_from_array)
     example = [placed.get(name, tensor_from_array(samples[0][name])) for name in flat.inputs]
@@ -91,8 +92,9 @@ def read_graph(
     owned: set[int],
     values: Values,
 ) -> ProgramGraph:
-    """A traced module. `given` are the tensors of its placeholders, `example` those among them that are inputs, which
-    hold the arrays of each of the `samples`; `owned` are the ids of tensors that the program owns."""
+    """Read a traced module. `given`: the tensors of its placeholders; `example`: those among them that are inputs, with
+    values for each of the `samples`; `owned`: the ids of the program's own tensors.
+    """
     numbers: dict[fx.Node, int] = {}
     leaves: list[ProgramLeaf] = []
     nodes: list[ProgramNode] = []
@@ -164,7 +166,9 @@ def _writes(node: fx.Node, op: str) -> bool:
 
 
 def _name(node: fx.Node) -> str:
-    """`.view` is a method, `torch.relu` a function, `operator.add` an operator, `torch.ops...` an overload."""
+    """Return the name of a call: `.view` for a method, `torch.relu` for a function, `operator.add` for an operator,
+    `torch.ops...` for an overload.
+    """
     if node.op == "call_method":
         return f".{node.target}"
     if node.op != "call_function":
@@ -185,7 +189,7 @@ def _name(node: fx.Node) -> str:
 
 
 def evaluate_torch(graph: ProgramGraph, values: Values, samples: int) -> Evaluated:
-    """Run the graph as it stands, node by node, and keep every value."""
+    """Run the graph node by node and keep every value. After a node that raises, values are unknown."""
     types: dict[int, ValueType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
     kept: dict[int, list[Array]] = {}
     for index in range(samples):
@@ -194,7 +198,7 @@ def evaluate_torch(graph: ProgramGraph, values: Values, samples: int) -> Evaluat
             for node in graph.nodes:
                 try:
                     result = _call(node, env)
-                except Exception:  # what raises has no value, nor has what follows it
+                except Exception:  # a node that raises has no value, nor have later nodes
                     break
                 env[node.outputs[0]] = result
                 tensor = isinstance(result, torch.Tensor) and result.layout == torch.strided
@@ -209,7 +213,7 @@ def evaluate_torch(graph: ProgramGraph, values: Values, samples: int) -> Evaluat
 def every_value_torch(
     graph: ProgramGraph, values: Values, versions: Iterable[Sequence[str]]
 ) -> Iterator[list[Numbered]]:
-    """What every value is, for each version of what the leaves hold, on each sample."""
+    """Yield all values of the graph on each sample, for each version of the values of its leaves."""
     for version in versions:
         held = {leaf: values.load(name) for leaf, name in zip(graph.leaves, version, strict=True)}
         found = []
@@ -226,7 +230,7 @@ def every_value_torch(
 
 
 def laid_out(array: Array, kind: ValueType) -> Any:
-    """The tensor of an array, with the strides of its type where it has any."""
+    """Return the tensor of an array, with the strides of its type."""
     tensor = tensor_from_array(array)
     if not kind.strides or tuple(tensor.shape) != kind.shape:
         return tensor
@@ -261,7 +265,9 @@ def _arguments(node: ProgramNode, of: Callable[[int], Any]) -> tuple[tuple[Any, 
 
 
 def build(graph: ProgramGraph) -> tuple[fx.Graph, dict[int, str]]:
-    """The graph as one of torch.fx, and the names of its leaves: placeholders, and attributes for constants."""
+    """Return the graph as a torch.fx graph, and the names of its leaves: placeholders for inputs, attributes for
+    constants.
+    """
     made = fx.Graph()
     env: dict[int, fx.Node] = {}
     names = _leaf_names(graph)
@@ -282,7 +288,7 @@ def build(graph: ProgramGraph) -> tuple[fx.Graph, dict[int, str]]:
 
 
 def write_torch(graph: ProgramGraph, values: Values) -> tuple[str, list[str]]:
-    """The program's text, and the names of its inputs in the order of the leaves that are inputs."""
+    """Return the program's text, and the names of its inputs in the order of the input leaves."""
     made, names = build(graph)
     literals = Literals("torch", ROOM)
     inputs: dict[str, str] = {}
@@ -292,7 +298,7 @@ def write_torch(graph: ProgramGraph, values: Values) -> tuple[str, list[str]]:
         name = names[leaf.number]
         if leaf.constant:
             owned[name] = _strided_text(literals.expression(name, array, "        "), leaf.type)
-        else:  # what a larger one holds comes with the case
+        else:  # the values of larger inputs are stored with the case
             small = array.size <= WRITTEN_OUT
             blank = f"torch.zeros({leaf.type.shape}, dtype=torch.{leaf.type.dtype})"
             inputs[name] = _strided_text(literals.expression(name, array) if small else blank, leaf.type)

@@ -1,7 +1,7 @@
-"""Generated programs as graphs to be cut: read into the abstract graph and written from it, before they are emitted.
+"""Convert generated programs to and from the abstract graph, so that they can be cut before they are emitted.
 
-Their types are known without a run. Numbers stay those of the whole program, and what a value holds is named by its
-number there: a worker that has the values of the whole can feed any part of it.
+Their types are known without a run. Values keep the numbers of the whole program, and `data` of a value is this number:
+a worker that has all values of the whole program can feed any part of it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def read_generated(whole: Graph) -> Evaluated:
 
 
 def write_generated(part: ProgramGraph, whole: Graph) -> Graph:
-    """A part of the whole as a generated program. Its leaf i holds what the value `part.leaves[i].number` does."""
+    """Return a part of the whole program as a generated program. Its leaf i has the value number
+    `part.leaves[i].number`.
+    """
     types = whole.types()
     numbers = [leaf.number for leaf in part.leaves] + [number for node in part.nodes for number in node.outputs]
     new = {number: at for at, number in enumerate(numbers)}
@@ -77,7 +79,9 @@ def _leaf(whole: Graph, number: int, new: Mapping[int, int]) -> Leaf:
 
 
 def handed_through(whole: Graph) -> Iterator[tuple[int, Graph]]:
-    """Each value of the program by its number, handed in and out again: what fails here is not about any operator."""
+    """Yield each value's number with a program that returns this value unchanged: a failure there is not about any
+    operator.
+    """
     for number, kind in enumerate(whole.types()):
         if "identity" not in OPERATORS or number >= MOST_VALUES:
             return
@@ -85,20 +89,23 @@ def handed_through(whole: Graph) -> Iterator[tuple[int, Graph]]:
 
 
 def everything_returned(whole: Graph) -> Graph:
-    """The program with every result among its outputs."""
+    """Return the program with every result as an output."""
     first = len(whole.leaves)
     return replace(whole, outputs=tuple(range(first, len(whole.types()))), grad=False, transform="")
 
 
 def plainer_than(dtype: str, *, moved: bool) -> tuple[str, ...]:
-    """What a dtype is tried as, the plainest first. `moved`: nothing is computed with the elements."""
+    """Return simpler dtypes to try in place of a dtype, the simplest first. `moved`: the elements are only moved, not
+    computed with.
+    """
     tried = _TRIED_AS.get(dtype, ())
     return tried if not moved or dtype == "float32" or "float32" in tried else ("float32", *tried)
 
 
 def in_plainer_dtypes(part: Graph) -> list[tuple[Graph, str, str]]:
-    """The same program in plainer dtypes, the plainest first: (graph, old dtype, new dtype). The types of its results
-    are still the old ones."""
+    """Return the program in simpler dtypes, the simplest first, as (graph, old dtype, new dtype). The types of the
+    results are still the old ones.
+    """
     found = []
     moved = all(only_moves(node.op) for node in part.nodes)
     for old in sorted({leaf.type.dtype for leaf in part.leaves}):
@@ -112,8 +119,9 @@ def in_plainer_dtypes(part: Graph) -> list[tuple[Graph, str, str]]:
 
 
 def with_casts(part: Graph, old: str, new: str) -> list[Graph]:
-    """The program with its casts to a dtype made casts to the one that its leaves have in its place, where it has any,
-    and as it is: to an integer and back is such a program in every float."""
+    """Return the program with its casts to `old` changed to `new`, and unchanged: a program that casts to an integer
+    and back exists in every float dtype.
+    """
     nodes = tuple(
         replace(node, attributes={**node.attributes, "to": new}) if node.attributes.get("to") == old else node
         for node in part.nodes

@@ -1,8 +1,7 @@
 """The abstract graph: nodes with inputs, outputs and attributes, and values with a dtype and a shape.
 
-FX graphs, ONNX models and generated programs are read into it and written from it by their adapters; everything that
-makes a program smaller knows this form alone. Values are numbered. What a leaf holds is named by `data`, a key of
-`Values`.
+Adapters convert FX graphs, ONNX models and generated programs to and from this graph; the reduction uses only this
+form. Values are numbered. The content of a leaf is named by `data`, a key of `Values`.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from driftline.diagnose.reduce.order import ProgramSize, attribute_weight, dtype
 @own_form
 @dataclass(frozen=True)
 class ValueType:
-    """What is known of a value. `strides` is empty where elements simply follow each other."""
+    """The type of a value. `strides` is empty for a contiguous layout."""
 
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...] = ()
 
     def fits(self, other: ValueType | None) -> bool:
-        """Can the one stand where the other did?"""
+        """True if a value of the other type could replace one of this type: dtype and shape are equal."""
         return other is not None and (self.dtype, self.shape) == (other.dtype, other.shape)
 
     def to_json(self) -> list[Any]:
@@ -53,7 +52,7 @@ class ProgramLeaf:
 
 @dataclass(frozen=True)
 class ProgramNode:
-    """One operation. `None` among the inputs is an optional one that is left out."""
+    """One operation. `None` among the inputs is an omitted optional input."""
 
     op: str
     inputs: tuple[int | None, ...]
@@ -68,8 +67,9 @@ class ProgramNode:
 
 
 def short_name(op: str) -> str:
-    """`torch.nn.functional.relu`, `.relu_` and `torch.ops.aten.relu.default` are all relu; `com.microsoft::Gelu` is
-    Gelu."""
+    """Return the bare name of an operator: relu for `torch.nn.functional.relu`, `.relu_` and
+    `torch.ops.aten.relu.default`, Gelu for `com.microsoft::Gelu`.
+    """
     if "::" in op:
         return op.rpartition("::")[2]
     parts = op.removeprefix("torch.ops.").split(".")
@@ -79,7 +79,7 @@ def short_name(op: str) -> str:
 @own_form
 @dataclass(frozen=True)
 class ProgramGraph:
-    """A program. `header` is what its form needs besides, such as the versions of operator sets."""
+    """A program. `header` holds what else its form needs, such as the versions of operator sets."""
 
     leaves: tuple[ProgramLeaf, ...]
     nodes: tuple[ProgramNode, ...]
@@ -88,12 +88,12 @@ class ProgramGraph:
 
     @cached_property
     def producers(self) -> dict[int, int]:
-        """Which node makes a value."""
+        """Map each value to the index of the node that makes it."""
         return {number: at for at, node in enumerate(self.nodes) for number in node.outputs}
 
     @cached_property
     def readers(self) -> dict[int, list[int]]:
-        """Which nodes read a value."""
+        """Map each value to the indices of the nodes that read it."""
         found: dict[int, list[int]] = {}
         for at, node in enumerate(self.nodes):
             for number in node.operands:
@@ -102,6 +102,7 @@ class ProgramGraph:
 
     @cached_property
     def leaf(self) -> dict[int, ProgramLeaf]:
+        """Map the number of each leaf to the leaf."""
         return {leaf.number: leaf for leaf in self.leaves}
 
     @property
@@ -110,19 +111,19 @@ class ProgramGraph:
 
     @cached_property
     def key(self) -> str:
-        """The same for every graph that is the same program on the same numbers."""
+        """A hash that is equal for graphs of the same program on the same values."""
         return hashlib.sha256(json.dumps(self._canonical(), sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def program(self) -> str:
-        """The same for graphs that differ only in what their inputs hold."""
+        """A hash that is equal for graphs that differ only in the values of their inputs."""
         leaves, *rest = self._canonical()
         types = [[kind, data if constant else "", constant] for kind, data, constant in leaves]
         return hashlib.sha256(json.dumps([types, *rest], sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def lines(self) -> list[str]:
-        """The program as lines, to see how far two are apart."""
+        """The program as lines of text, to measure the difference between two programs."""
         leaves, nodes, outputs, _ = self._canonical()
         return [json.dumps(part) for part in (*leaves, *nodes, outputs)]
 
@@ -173,7 +174,7 @@ class ProgramGraph:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A graph with what its reference run showed: the type of each value, and where its numbers are kept."""
+    """A graph with the results of its reference run: the type of each value, and the key of its data."""
 
     graph: ProgramGraph
     types: Mapping[int, ValueType | None]  # None: not a tensor
@@ -181,7 +182,7 @@ class Evaluated:
     roughness: Mapping[int, int] = field(default_factory=dict)
 
     def as_leaf(self, number: int) -> ProgramLeaf | None:
-        """The value as an input that holds what the reference run computed there."""
+        """Return a value as an input that holds the reference run's result, or None if that is not known."""
         known = self.types.get(number)
         if known is None or number not in self.data:
             return None
@@ -191,7 +192,9 @@ class Evaluated:
 def without_dead_code(
     leaves: Iterable[ProgramLeaf], nodes: Iterable[ProgramNode], outputs: Iterable[int], header: Mapping[str, Any]
 ) -> ProgramGraph:
-    """Only what the outputs need, and what writes into memory. Leaves stand in the order in which they are read."""
+    """Return the program without nodes that neither the outputs need nor write into memory. Leaves are ordered by their
+    first use.
+    """
     outputs = tuple(dict.fromkeys(outputs))
     needed = set(outputs)
     alive: list[ProgramNode] = []

@@ -1,4 +1,4 @@
-"""Other numbers in a leaf: its type, its layout and what is known of it follow."""
+"""Change the values of a leaf, with its type and layout."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ ArrayChange = Callable[[Array], Array]
 
 
 def names_axes(leaf: ProgramLeaf) -> bool:
-    """A short list of integers is often one of axes or sizes, which a number cannot stand for."""
+    """True for short lists of integers, which often name axes or sizes."""
     return leaf.type.dtype == "int64" and len(leaf.type.shape) == 1
 
 
 def with_leaf(values: Values, graph: ProgramGraph, at: int, change: ArrayChange) -> ProgramGraph:
-    """The program in which one leaf holds something else."""
+    """Return the program with the values of one leaf changed."""
     leaves = (*graph.leaves[:at], changed(values, graph.leaves[at], change), *graph.leaves[at + 1 :])
     return replace(graph, leaves=leaves)
 
 
 def changed(values: Values, leaf: ProgramLeaf, change: ArrayChange) -> ProgramLeaf:
+    """Apply a change to the arrays of a leaf, and return the leaf with its new type and data."""
     with np.errstate(all="ignore"):
         arrays = [np.asarray(change(array), order="C") for array in values.load(leaf.data)]
     shape = tuple(arrays[0].shape)
@@ -35,7 +36,7 @@ def changed(values: Values, leaf: ProgramLeaf, change: ArrayChange) -> ProgramLe
 
 
 def _scaled(strides: tuple[int, ...], old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    """A layout of the same order for another shape; a plain one where there is no such thing."""
+    """Return strides of the same axis order for another shape; empty (contiguous) if there are none."""
     if not strides or len(old) != len(new):
         return ()
     packed, step = [0] * len(new), 1

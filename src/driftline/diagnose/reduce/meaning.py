@@ -1,4 +1,4 @@
-"""What keeps a program meaningful while it is made smaller.
+"""Keep a program meaningful while it is made smaller.
 
 A *flaw* is something that no sensible program has: a scale of 0, an epsilon of 0, a division by zero, an index out of
 range, a NaN or an infinity, a tensor without elements. A candidate may have the flaws that the original has (perhaps
@@ -26,7 +26,7 @@ EMPTY = "a tensor has no elements"
 
 
 class Domain(Enum):
-    """What is asked of every element of an argument: the words for one that does not comply, and the test."""
+    """A condition on every element of an argument: the words for a violation, and the test."""
 
     POSITIVE = ("is not positive and finite", lambda a: (a > 0) & np.isfinite(a))
     NOT_NEGATIVE = ("is negative", lambda a: ~(a < 0))
@@ -46,8 +46,9 @@ class Domain(Enum):
 
 @dataclass(frozen=True)
 class ArgumentWithDomain:
-    """An argument with a domain. `place` is that of an input or of a positional argument, `name` that of an attribute
-    or of a keyword; torch takes most arguments either way."""
+    """An argument with a domain. `place` is the index of an input or positional argument, `name` that of an attribute
+    or keyword; torch accepts most arguments either way.
+    """
 
     what: str
     domain: Domain
@@ -122,13 +123,13 @@ _INDEXED = ("Gather", "GatherElements", "ScatterElements")
 
 
 def flaws(graph: ProgramGraph, values: Mapping[int, Array]) -> set[str]:
-    """What is wrong with the program on these values, by number, as far as they are known."""
+    """Return the flaws of the program on these values, given by number, as far as they are known."""
     found = {flaw for node in graph.nodes for flaw in _of_node(node, values)}
     return found | flaws_of_arrays(values.values())
 
 
 def flaws_of_arrays(arrays: Any) -> set[str]:
-    """What can be said of values when their origin is unknown."""
+    """Return the flaws that values show by themselves: an empty tensor, a NaN or an infinity."""
     found = set()
     for array in arrays:
         if not array.size:
@@ -139,7 +140,7 @@ def flaws_of_arrays(arrays: Any) -> set[str]:
 
 
 def not_zero(graph: ProgramGraph) -> set[int]:
-    """Leaves for which 0 would be a flaw."""
+    """Return the numbers of the leaves for which 0 would be a flaw."""
     leaves = set()
     for node in graph.nodes:
         for argument in _arguments(node):
@@ -150,7 +151,7 @@ def not_zero(graph: ProgramGraph) -> set[int]:
 
 
 def _arguments(node: ProgramNode) -> tuple[ArgumentWithDomain, ...]:
-    """By the full name where a short one has several meanings."""
+    """Return the arguments of a node that have a domain, by its full name or else by its short name."""
     return DOMAINS.get(node.op) or DOMAINS.get(short_name(node.op), ())
 
 
@@ -167,7 +168,7 @@ def _of_node(node: ProgramNode, values: Mapping[int, Array]) -> Iterator[str]:
 
 
 def _held(node: ProgramNode, argument: ArgumentWithDomain, values: Mapping[int, Array]) -> Array | None:
-    """What an argument holds: a number that is written in the program, or a value."""
+    """Return the value of an argument: a number that is written in the program, or the value of an operand."""
     number = _operand(node, argument)
     if number is not None:
         return values.get(number)
@@ -184,7 +185,7 @@ def _operand(node: ProgramNode, argument: ArgumentWithDomain) -> int | None:
 
 
 def _written(node: ProgramNode, argument: ArgumentWithDomain) -> Any:
-    """A number, or several, among the attributes."""
+    """Return a number, or several, from the attributes; None if there is none."""
     if "args" not in node.attributes:
         held = node.attributes.get(argument.name)
         return next((held[kind] for kind in "fiFI" if kind in held), None) if isinstance(held, dict) else None
@@ -193,7 +194,7 @@ def _written(node: ProgramNode, argument: ArgumentWithDomain) -> Any:
 
 
 def _given(node: ProgramNode, argument: ArgumentWithDomain) -> Any:
-    """The argument of a torch call, as `fx_arguments.py` writes it."""
+    """Return an argument of a torch call as JSON in the form of `fx_arguments.py`."""
     args = node.attributes["args"]
     if argument.place is not None and argument.place < len(args):
         return args[argument.place]

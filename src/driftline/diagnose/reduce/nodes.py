@@ -1,7 +1,8 @@
-"""Which nodes are needed? First whole kinds of operators, then kinds in detail, then places, then one after another.
+"""Find which nodes a failure needs: first by operator, then by operator with attributes, then by position, finally one
+by one.
 
-A set of n nodes of which k are needed takes about k times log n questions, where taking away one node after the other
-would take n. Fewer where a guess is right: what is rare is more likely to be wrong than what is everywhere.
+Finding k needed nodes among n takes about k times log n questions, while removing one node after another takes n. A
+correct guess saves questions: rare operators are more likely to be wrong than common ones.
 """
 
 from __future__ import annotations
@@ -21,28 +22,28 @@ from driftline.diagnose.reduce.search import CandidateAnswer, Reply, Search
 
 T = TypeVar("T", bound=Hashable)
 SMALL = 3  # from here on, one node after the other
-_ALONE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # when to ask whether what was found is all
+_ALONE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # numbers of found elements at which to test whether they suffice
 _WRITTEN = 8  # elements of a constant that is rather an attribute: an axis, a bound
 
 Evaluate = Callable[[ProgramGraph], Evaluated]
 
 
 class Stalled(Exception):
-    """Many questions in a row without progress: another way is better."""
+    """Raised after many questions without progress: another mode may do better."""
 
 
 class _FewLeft(Exception):
-    """So few operators that one after the other is better."""
+    """Raised when so few operators are left that removing one after another is faster."""
 
 
 def needed(
     elements: Sequence[T], fails: Callable[[Collection[T]], Collection[T] | None], *, guess: int | None = None
 ) -> list[T]:
-    """A part of the elements that fails, found by halving. `fails` gives what is left of a set that fails, or None.
+    """Find a part of the elements that fails, by halving. `fails` returns what is left of a failing set, or None.
 
-    The last element without which it does not fail is searched for; what stands behind it goes; and so on. Everything
-    is sure only of what was asked: where needs depend on each other in odd ways, more than necessary may stay. The
-    first `guess` elements are asked about first, instead of a half.
+    The search finds the last needed element, drops the elements after it, and repeats. The result is known to fail, but
+    may contain more elements than necessary if they depend on each other in unusual ways. With `guess`, the first
+    `guess` elements are tested first, instead of a half.
     """
     found: list[T] = []
     rest = list(elements)
@@ -68,7 +69,7 @@ def needed(
                 high = len(rest)
                 low = min(low, high - 1)
             middle = (low + high) // 2
-        if high == 0 or low < 0:  # what was found is all
+        if high == 0 or low < 0:  # the found elements suffice
             return found
         found.insert(0, rest[high - 1])
         rest = rest[: high - 1]
@@ -85,7 +86,7 @@ def _operator(base: Evaluated, at: int) -> Hashable:
 
 
 def _in_detail(base: Evaluated, at: int) -> Hashable:
-    """With its attributes, the types it is given, and constants that are as small as attributes."""
+    """Return a node's operator, attributes, operand types, and constants that are as small as attributes, as a key."""
     node = base.graph.nodes[at]
     given = (base.graph.leaf.get(n) for n in node.operands)
     constants = tuple(v.data for v in given if v and v.constant and prod(v.type.shape) <= _WRITTEN)
@@ -100,7 +101,7 @@ _TRAITS: tuple[NodeTrait, ...] = (_operator, _in_detail, _place)
 
 
 class _Questions:
-    """Asks whether sets of nodes fail in one mode, and follows what does."""
+    """Tests whether sets of nodes fail in one mode, and keeps the smallest failing set."""
 
     def __init__(self, search: Search[ProgramGraph], base: Evaluated, mode: Mode) -> None:
         self._search, self._base, self._mode = search, base, mode
@@ -109,7 +110,7 @@ class _Questions:
         self._in_vain = 0
 
     def narrow(self, trait: NodeTrait) -> None:
-        """Only nodes whose trait is needed."""
+        """Keep only the nodes whose trait is needed."""
         kinds = self._kinds(trait)
         what = "operators removed" if trait is _place else "operators of a kind removed"
 
@@ -122,7 +123,7 @@ class _Questions:
             needed(list(kinds), fails, guess=_rare(list(map(len, kinds.values()))))
 
     def guess(self) -> None:
-        """Is it what is rare in the program? One question."""
+        """Test, with one question, whether the rare nodes of the program fail alone."""
         for trait in _TRAITS:
             kinds = list(self._kinds(trait).values())
             if rare := _rare(list(map(len, kinds))):
@@ -130,7 +131,7 @@ class _Questions:
                 return
 
     def _kinds(self, trait: NodeTrait) -> dict[Hashable, list[int]]:
-        """The rare ones first."""
+        """Group the kept nodes by trait, the rarest first."""
         kinds: dict[Hashable, list[int]] = defaultdict(list)
         for at in sorted(self._kept):
             kinds[trait(self._base, at)].append(at)
@@ -156,7 +157,9 @@ class _Questions:
 
 
 def _rare(counts: Sequence[int]) -> int | None:
-    """How many of the kinds, the rare ones first, are rare: before the greatest leap of those that leave few nodes."""
+    """Return how many of the kinds, sorted from rare to common, count as rare: those before the largest jump in
+    frequency, as long as few nodes remain. None if there is no such jump.
+    """
     most = max(SMALL, sum(counts) // 10)
     leaps: dict[int, float] = {}
     for at, (kept, before, after) in enumerate(zip(itertools.accumulate(counts), counts, counts[1:], strict=False), 1):
@@ -166,7 +169,7 @@ def _rare(counts: Sequence[int]) -> int | None:
 
 
 def rare_kept(search: Search[ProgramGraph], evaluate: Evaluate) -> bool:
-    """Does what is rare in the program fail by itself? Then nothing has to be asked about the whole."""
+    """Test the rare nodes of the program alone. True if they fail, so that the whole program need not be tested."""
     start = search.best
     with contextlib.suppress(_FewLeft):
         _Questions(search, evaluate(start), MODES[0]).guess()
@@ -174,7 +177,7 @@ def rare_kept(search: Search[ProgramGraph], evaluate: Evaluate) -> bool:
 
 
 def fewer_nodes(search: Search[ProgramGraph], evaluate: Evaluate) -> None:
-    """Make the best smaller by taking nodes away, as far as halving goes. A few may still be too many."""
+    """Make the best program smaller by removing nodes, as far as halving goes. Some needless nodes may remain."""
     progress = True
     while progress and search.best.size.operators > SMALL:
         before = search.best.size
@@ -190,7 +193,9 @@ def fewer_nodes(search: Search[ProgramGraph], evaluate: Evaluate) -> None:
 def reduce_graph(
     start: ProgramGraph, fails: Callable[[ProgramGraph], bool], evaluate: Evaluate
 ) -> Search[ProgramGraph]:
-    """Fewer nodes for a plain predicate, asked about one graph at a time. The result is the `best` of the search."""
+    """Reduce the nodes of a graph for a plain predicate that tests one graph at a time. The result is the `best` of the
+    search.
+    """
 
     def ask(graphs: Sequence[ProgramGraph]) -> list[Reply]:
         return [Reply(CandidateAnswer.SAME if fails(graph) else CandidateAnswer.PASS) for graph in graphs]
@@ -203,7 +208,7 @@ def reduce_graph(
 
 
 def one_by_one(search: Search[ProgramGraph], evaluate: Evaluate) -> None:
-    """Until no operator, output or input can go."""
+    """Remove single operators, outputs and inputs until none can be removed."""
     while True:
         base = evaluate(search.best)
         if search.first(single_removals(base), "an operator removed"):
@@ -214,6 +219,6 @@ def one_by_one(search: Search[ProgramGraph], evaluate: Evaluate) -> None:
 
 
 def is_one_minimal(search: Search[ProgramGraph], evaluate: Evaluate) -> bool:
-    """Was every program with one operator less asked about, and none of them fails? Asked alone, not scouted."""
+    """True if every program with one operator less was tested by itself, and none of them fails."""
     smaller = (graph for graph in single_removals(evaluate(search.best)) if graph.size < search.best.size)
     return not any(search.fails(graph) for graph in smaller)

@@ -1,4 +1,4 @@
-"""ONNX models as abstract graphs, and back. Runs in a worker: it imports onnx.
+"""Read ONNX models into abstract graphs, and write them. The module runs in a worker, since it imports onnx.
 
 Constants, whether initialisers or nodes, are leaves, but those that are not of our dtypes (four bits, text): these are
 nodes. Attributes that are numbers or text are plain JSON, under a letter for their type; tensors and subgraphs stay
@@ -32,6 +32,7 @@ _NUMERIC = (np.ndarray, np.generic)
 
 
 def read_onnx(data: bytes, samples: Sequence[Mapping[str, Array]], values: Values) -> ProgramGraph:
+    """Read an ONNX model into a graph, with the values of each sample."""
     model = onnx.load_model_from_string(data)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
@@ -74,7 +75,9 @@ def read_onnx(data: bytes, samples: Sequence[Mapping[str, Array]], values: Value
 
 
 def _is_valid(model: Any) -> bool:
-    """Is it what the ONNX standard calls a model? The reference evaluator takes more than that."""
+    """True if the ONNX checker accepts the model. The reference evaluator also runs some models that the checker
+    rejects.
+    """
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception:  # with operators of other domains, too
@@ -83,7 +86,7 @@ def _is_valid(model: Any) -> bool:
 
 
 def _constant(node: Any) -> Array | None:
-    """What a Constant node holds, where it is a dense tensor."""
+    """Return the value of a Constant node, or None if it is not a dense tensor."""
     if node.op_type != "Constant" or len(node.attribute) != 1:
         return None
     attribute = node.attribute[0]
@@ -101,7 +104,7 @@ def _read_node(node: Any, number: Any) -> ProgramNode:
     if captured:
         attributes["$captured"] = captured
     unnamed = [at for at, name in enumerate(node.output) if not name]
-    if unnamed:  # optional results that are not asked for
+    if unnamed:  # optional results that are unused
         attributes["$unnamed"] = unnamed
     made = [number(name or f"{id(node)}.{at}") for at, name in enumerate(node.output)]
     op = f"{node.domain}::{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
@@ -109,7 +112,7 @@ def _read_node(node: Any, number: Any) -> ProgramNode:
 
 
 def _captured(attribute: Any) -> Iterator[str]:
-    """Names that the subgraphs of an attribute read from outside."""
+    """Yield the names that the subgraphs of an attribute read from outside."""
     for graph in [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs:
         known = {value.name for value in (*graph.input, *graph.initializer)}
         for node in graph.node:
@@ -135,7 +138,7 @@ def _attribute_json(attribute: Any) -> Any:
 
 
 def evaluate_onnx(graph: ProgramGraph, values: Values, samples: int) -> Evaluated:
-    """Run the model with every value as an output. Where it raises, only the leaves are known."""
+    """Run the model with every value as an output. If it raises, only the leaves are known."""
     types: dict[int, ValueType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
     data = {leaf.number: leaf.data for leaf in graph.leaves}
     rough: dict[int, int] = {}
@@ -161,14 +164,16 @@ def evaluate_onnx(graph: ProgramGraph, values: Values, samples: int) -> Evaluate
 
 
 def _has_type(array: Array) -> bool:
-    """What has none is handed from node to node, and is no end of a program."""
+    """True for dtypes that can be an output of a program; other values are only passed between nodes."""
     return array.dtype.name in DTYPES or array.dtype.kind in "OUS"
 
 
 def every_value_onnx(
     graph: ProgramGraph, values: Values, versions: Iterable[Sequence[str]]
 ) -> Iterator[list[Numbered]]:
-    """What every value is, for each version of what the leaves hold, on each sample. Constants are as in the graph."""
+    """Yield all values of the graph on each sample, for each version of the values of its leaves. Constants are those
+    of the graph.
+    """
     made = [number for node in graph.nodes for number in _named(node)]
     names = _names(graph)
     evaluator = None
@@ -193,7 +198,7 @@ def every_value_onnx(
 
 
 def write_onnx(graph: ProgramGraph, values: Values) -> tuple[bytes, list[str]]:
-    """The model, and the names of its inputs in the order of the leaves that are inputs."""
+    """Return the model, and the names of its inputs in the order of the input leaves."""
     names = _names(graph)
     known = evaluate_onnx(graph, values, 1).types
     outputs = [helper.make_tensor_value_info(names[n], *_declared(known.get(n))) for n in graph.outputs]
@@ -204,7 +209,7 @@ def write_onnx(graph: ProgramGraph, values: Values) -> tuple[bytes, list[str]]:
 
 
 def _declared(kind: ValueType | None) -> tuple[int, Any]:
-    if kind is None:  # it does not run, or is not a tensor: nothing is claimed
+    if kind is None:  # the program does not run, or the value is not a tensor: leave the type open
         return TensorProto.UNDEFINED, None
     return _code(kind.dtype), kind.shape
 
@@ -247,13 +252,13 @@ def _model(
 
 
 def _open_shape(leaf: ProgramLeaf, values: Values) -> list[int | None]:
-    """A dimension in which the samples differ is left open."""
+    """Return the shape of an input, with None for dimensions in which the samples differ."""
     shapes = [array.shape for array in values.load(leaf.data)]
     return [sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True)]
 
 
 def _named(node: ProgramNode) -> list[int]:
-    """The results that somebody asks for."""
+    """Return the outputs of a node that have a name."""
     return [number for at, number in enumerate(node.outputs) if at not in node.attributes.get("$unnamed", ())]
 
 
@@ -288,7 +293,7 @@ def _write_attribute(name: str, value: Mapping[str, Any], outside: Mapping[str, 
 
 
 def _rename(graph: Any, outside: Mapping[str, str]) -> None:
-    """Values from outside under their new names, and the subgraph's own under names that are not used elsewhere."""
+    """Rename values from outside to their new names, and the subgraph's own values to names that are unique."""
     own = {name for node in graph.node for name in node.output if name}
     own |= {value.name for value in (*graph.input, *graph.initializer)}
     names = {**outside, **{name: f"inner.{name}" for name in own}}

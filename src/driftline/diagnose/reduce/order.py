@@ -1,11 +1,11 @@
-"""What "smaller" means: one total order, so that the result does not depend on the path that led to it."""
+"""Define "smaller" as one total order, so that the result does not depend on the path of the search."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# The plainest dtype first: float32 and what goes with it, then the wide ones, then the rare.
+# The simplest dtype first: float32 and its companions, then wide dtypes, then rare ones.
 _DTYPES = (
     "float32", "int32", "bool", "int64", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "complex64",
     "uint16", "uint32", "uint64", "complex128", "float8_e4m3fn", "float8_e5m2",
@@ -14,7 +14,7 @@ _DTYPES = (
 
 @dataclass(frozen=True, order=True)
 class ProgramSize:
-    """Compared from the first field to the last."""
+    """The size of a program, compared from the first field to the last."""
 
     operators: int
     ends: int  # inputs and outputs; a constant counts twice, since it says that its value matters
@@ -34,11 +34,12 @@ class ProgramSize:
 
 
 def dtype_rank(dtype: str) -> int:
+    """Return the rank of a dtype, 0 for the simplest (float32)."""
     return _DTYPES.index(dtype) if dtype in _DTYPES else len(_DTYPES)
 
 
 def attribute_weight(value: Any) -> int:
-    """How much there is to read in the attributes of a node; 0 and 1 are easier than other numbers."""
+    """Measure how much there is to read in the attributes of a node; 0 and 1 count less than other numbers."""
     if isinstance(value, dict):
         return sum(1 + attribute_weight(item) for key, item in value.items() if not key.startswith("$"))
     if isinstance(value, (list, tuple)):

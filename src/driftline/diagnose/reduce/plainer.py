@@ -1,7 +1,7 @@
-"""Plainer programs of the same nodes: smaller shapes, plainer dtypes, fewer attributes, rounder numbers.
+"""Make programs of the same nodes simpler: smaller shapes, simpler dtypes, fewer attributes, rounder numbers.
 
-Each function yields candidates, the boldest first. Whether a candidate is a program at all is found out by running its
-reference; nothing here has to be right about any operator.
+Each function yields candidates, the boldest first. A candidate may be invalid, which running its reference shows;
+nothing here depends on the meaning of operators.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _PLAINER_DTYPES = {
 
 
 class Plainer:
-    """The steps. Numbers are read from and written to `values`; one question takes `most` inputs of a program."""
+    """Provides the simplifying steps. Numbers are read from and written to `values`; one question takes up to `most`
+    inputs of a program.
+    """
 
     def __init__(self, values: Values, *, numbers_matter: bool, most: int = 1) -> None:
         self._values = values
@@ -42,15 +44,15 @@ class Plainer:
     def steps(
         self, passes: Callable[[ProgramGraph], bool]
     ) -> Iterator[tuple[str, Callable[[ProgramGraph], Iterable[ProgramGraph]]]]:
-        """What often works first, and what takes few questions: what does not work is asked about again whenever
-        something else has changed. Rounder numbers take few where one question takes several inputs.
+        """Yield the steps by name, those first that often work or take few questions: a failing step is tried again
+        whenever something else has changed. Rounder numbers take few questions if one question takes several inputs.
 
         Where a scalar `passes`, a size of 1 most likely passes too, and two elements are the next guess.
         """
         at_once = self._most > 1
 
         def few(form: ElementForm, graph: ProgramGraph) -> list[ProgramGraph]:
-            """The oddest; others beside it are a guess that costs nothing as long as it has to be asked about."""
+            """Return the program on its most unusual elements, and on others if it is not known that these pass."""
             oddest = oddest_elements(self._values, graph, form)
             return [oddest] if passes(oddest) else few_elements(self._values, graph, form, self._most)
 
@@ -83,7 +85,9 @@ class Plainer:
         yield "a plainer dtype", self.dtypes
 
     def plainest(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
-        """Zeros everywhere, or ones where a zero makes no sense, of sizes as small as possible."""
+        """Yield programs with all inputs zero, or one where zero makes no sense, with sizes as small as possible
+        first.
+        """
         ones_at = not_zero(graph)
         scalar, ones = (oddest_elements(self._values, graph, form) for form in (ElementForm.SCALAR, ElementForm.ONES))
         for small in (scalar, *self._all_told(graph, [ones]), ones, graph):
@@ -93,12 +97,12 @@ class Plainer:
     # -- shapes ------------------------------------------------------------------------------------------------------
 
     def bold_shapes(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
-        """All sizes at once, or an axis less."""
+        """Yield programs with all sizes reduced at once, or with an axis less."""
         yield from self._at_most(graph, 2)
         yield from self._flatter(graph)
 
     def shapes(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
-        """One size smaller everywhere, or along one axis of one input; or an axis taken away."""
+        """Yield programs with one size reduced everywhere, or along one axis of one input, or with an axis removed."""
         sizes = sorted({size for leaf in graph.leaves for size in leaf.type.shape if size > 1}, reverse=True)
         for size in sizes:
             for smaller in smaller_sizes(size):
@@ -121,7 +125,7 @@ class Plainer:
             yield small
 
     def _flatter(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
-        """One axis less: of all inputs that have the most, their first part."""
+        """Yield the program with the first axis removed from all inputs that have the most axes."""
         ranks = [0 if names_axes(leaf) else len(leaf.type.shape) for leaf in graph.leaves]
         if any(ranks):
             leaves = [
@@ -133,8 +137,9 @@ class Plainer:
     def _resized(
         self, graph: ProgramGraph, old: int, new: int, *, everywhere: bool, last: bool = False
     ) -> ProgramGraph:
-        """Every size `old` of an input becomes `new`; `everywhere`, in the attributes too. The first elements stay, or
-        the `last`."""
+        """Change every size `old` of the inputs to `new`; with `everywhere`, in attributes too. Keep the first
+        elements, or with `last` the last ones.
+        """
         leaves = []
         for leaf in graph.leaves:
             for axis, size in enumerate(leaf.type.shape):
@@ -145,12 +150,12 @@ class Plainer:
         return self._told(resized, {old}, new) if everywhere else resized
 
     def _all_told(self, graph: ProgramGraph, small: Iterable[ProgramGraph]) -> Iterator[ProgramGraph]:
-        """With the number 1 wherever the attributes name a size that the graph had."""
+        """Replace every size of `graph` that attributes or constants of the small programs name by 1."""
         sizes = {size for leaf in graph.leaves for size in leaf.type.shape}
         return (self._told(each, sizes, 1) for each in small)
 
     def _told(self, graph: ProgramGraph, sizes: Collection[int], new: int) -> ProgramGraph:
-        """With another number wherever one of the sizes is named: in attributes and in constants that may be shapes."""
+        """Replace the sizes by `new` wherever they are named: in attributes and in constants that may be shapes."""
         leaves, nodes = graph.leaves, graph.nodes
         for old in sizes:
             leaves = tuple(self._renumbered(leaf, old, new) for leaf in leaves)
@@ -158,13 +163,15 @@ class Plainer:
         return replace(graph, leaves=leaves, nodes=nodes)
 
     def _renumbered(self, leaf: ProgramLeaf, old: int, new: int) -> ProgramLeaf:
-        """Constants of integers are often shapes: the sizes in them follow."""
+        """Replace a size inside a small constant of integers, which is often a shape."""
         if not leaf.constant or leaf.type.dtype != "int64" or prod(leaf.type.shape) > 8:
             return leaf
         return self._changed(leaf, lambda a: np.where(a == old, np.array(new, a.dtype), a))
 
     def _squeezed(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
-        """Without a first axis of size 1: of all inputs that have one, then of one after the other."""
+        """Yield programs without a first axis of size 1: removed from all inputs that have one, then from one after
+        another.
+        """
         long = [at for at, leaf in enumerate(graph.leaves) if leaf.type.shape[:1] == (1,) and not names_axes(leaf)]
         for chosen in (long, *([at] for at in long)) if long else ():
             leaves = [self._changed(v, lambda a: a[0]) if at in chosen else v for at, v in enumerate(graph.leaves)]
@@ -173,7 +180,7 @@ class Plainer:
     # -- dtypes ------------------------------------------------------------------------------------------------------
 
     def dtypes(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
-        """One dtype replaced by a plainer one, everywhere it is named."""
+        """Yield programs with one dtype replaced by a simpler one, everywhere it is named."""
         present = sorted({leaf.type.dtype for leaf in graph.leaves}, key=dtype_rank, reverse=True)
         for old in present:
             for new in _PLAINER_DTYPES.get(old, ()):
@@ -187,7 +194,9 @@ class Plainer:
     # -- attributes --------------------------------------------------------------------------------------------------
 
     def attributes(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
-        """All attributes left out; then one, or an optional input, or a number in it made smaller."""
+        """Yield programs without optional attributes; then with one attribute or optional input less, or with a smaller
+        number.
+        """
         yield _bare(graph)
         for at, node in enumerate(graph.nodes):
             for attributes in fewer(node.attributes):
@@ -207,7 +216,7 @@ class Plainer:
                 yield replace(graph, leaves=(*graph.leaves[:at], plain, *graph.leaves[at + 1 :]))
 
     def numbers(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
-        """Rounder numbers: in all inputs at once where that is one question, then in each leaf."""
+        """Yield programs with rounder numbers: in all inputs at once if that is one question, then in each leaf."""
         if self._most > 1:
             yield from all_rounder(self._values, graph)
         yield from rounder(self._values, graph)
@@ -217,13 +226,15 @@ class Plainer:
 
 
 def smaller_sizes(size: int) -> list[int]:
-    """The boldest first; towards the end in ever smaller steps, so that a threshold is found by few of them."""
+    """Return smaller sizes to try, the boldest first, with ever smaller steps towards `size`, so that a threshold is
+    found quickly.
+    """
     steps = (size - (size >> shift) for shift in range(1, size.bit_length()))
     return [s for s in dict.fromkeys((1, size // 2, 2, 3, 4, 8, 16, 32, *steps)) if 0 < s < size]
 
 
 def taken(array: Array, axis: int, size: int, last: bool = False) -> Array:
-    """The first or last elements along an axis; where samples have other sizes, as many as there are."""
+    """Return the first or last `size` elements along an axis, or all if there are fewer."""
     whole = array.shape[axis]
     return array.take(range(max(0, whole - size), whole) if last else range(min(size, whole)), axis=axis)
 
@@ -235,7 +246,7 @@ def _cast(array: Array, dtype: str) -> Array:
 
 
 def _bare(graph: ProgramGraph) -> ProgramGraph:
-    """Without all attributes that can be left out."""
+    """Return the program without the attributes that can be left out."""
     return replace(graph, nodes=tuple(replace(v, attributes=bare(dict(v.attributes))) for v in graph.nodes))
 
 

@@ -1,4 +1,4 @@
-"""What a reduction asks of every candidate, and how: how often, how long, how many inputs at once."""
+"""The question of a reduction: target, failure, number of runs, time limit, and inputs at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Votes:
 
     @staticmethod
     def for_rate(failed: int, runs: int) -> Votes:
-        """Enough runs to see a failure of this rate, all but surely."""
+        """Return enough runs to see a failure of this rate almost certainly."""
         if not 0 < failed < runs:
             return ONCE
         return Votes(1, min(MOST_VOTES, math.ceil(math.log(MISSED) / math.log(1 - failed / runs))))
@@ -39,7 +39,9 @@ ONCE = Votes()
 
 @dataclass(frozen=True)
 class CandidateQuestion:
-    """What is asked of every candidate: a target, how it should fail, and the case that it is a variation of."""
+    """The question about every candidate: the target, the expected failure, and the case that candidates are variations
+    of.
+    """
 
     case: Case
     target: Target
@@ -57,7 +59,7 @@ class CandidateQuestion:
 
     @property
     def screened(self) -> bool:
-        """Can it be asked in batches?"""
+        """True if candidates can be tested in batches."""
         options = self.case.options
         backend = BACKENDS.get(self.target.backend)
         return (
@@ -70,7 +72,9 @@ class CandidateQuestion:
 
     @property
     def inputs(self) -> int:
-        """How many inputs of one program can be asked about at once? More than one only where each is judged by its
-        own numbers: a message or a crash does not say whose it was, and a drift may be that of all together."""
+        """The number of inputs of one program in one question. It is more than one only if each input is judged by its
+        own numbers: an error message or a crash does not say which input caused it, and bias may come from all of them
+        together.
+        """
         alone = not self.screened or not self.signature.numbers_matter or self.signature.kind == Kind.BIAS
         return 1 if alone else INPUTS

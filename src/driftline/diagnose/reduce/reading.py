@@ -1,4 +1,4 @@
-"""A case as something to reduce: its graph, read by a worker, or its text; and what the values of a graph are."""
+"""Read a case into a form that can be reduced: a graph, read by a worker, or text; and evaluate graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRACERS = ("dynamo", "export", "make_fx")
 
 
 class Reader:
-    """Reads the case of a question; numbers go to the folder of `Values`."""
+    """Reads the case of a question. Values are stored in the folder of `Values`."""
 
     def __init__(self, checker: Checker, question: CandidateQuestion, folder: Path) -> None:
         self._pool = checker.pool
@@ -33,7 +33,7 @@ class Reader:
         self._evaluations: dict[str, Evaluated] = {}
 
     def graph(self, tracer: str = "") -> ProgramGraph | None:
-        """The program as a graph, where it can be traced that way and written again."""
+        """Return the program as a graph, or None if this tracer cannot trace it or the graph cannot be written."""
         case = self._question.case
         request = ReadRequest(write_case(self._pool.workspace, case), self._folder, tracer)
         report = self._run(READ, request, fresh=True)  # a user's module leaves traces
@@ -47,7 +47,7 @@ class Reader:
         return evaluated.graph
 
     def text(self) -> tuple[ProgramText, TextFrame]:
-        """The program as text, and what its writer needs besides."""
+        """Return the program as text, and the other files that its writer needs."""
         case = self._question.case
         bundle = SourceBundle.load(case.program.path.read_bytes())
         inputs: dict[str, str] = {}
@@ -61,7 +61,7 @@ class Reader:
         return start, TextFrame(siblings, bundle.entry_name)
 
     def evaluate(self, graph: ProgramGraph) -> Evaluated:
-        """What the values of a graph are. Should the worker not survive it, only the leaves are known."""
+        """Return the values of a graph. If the worker dies, only the leaves are known."""
         known = self._evaluations.get(graph.key)
         if known and known.graph == graph:
             return known
@@ -80,7 +80,7 @@ class Reader:
 
 
 def written_anew(checker: Checker, question: CandidateQuestion) -> Case | None:
-    """The case of a torch program as text, by the first tracer that can read it; nothing when none can."""
+    """Return the case of a torch program written as text, using the first tracer that can read it; None if none can."""
     folder = checker.pool.workspace.job_folder() / "values"
     reader = Reader(checker, question, folder)
     for tracer in TRACERS:

@@ -1,7 +1,7 @@
-"""The whole course of a reduction: read the program, take nodes away, make what is left plainer, check the result.
+"""Run a reduction: read the program, remove nodes, simplify the rest, and check the result.
 
-The result is *1-minimal* when no single step makes it smaller any more and every program with one operator less was
-asked about by itself. When the budget ends before that, the smallest so far is the result, and it says so.
+The result is *1-minimal* if no single step makes it smaller and every program with one operator less was tested by
+itself. If the budget ends before that, the result is the smallest program so far, marked accordingly.
 """
 
 from __future__ import annotations
@@ -36,23 +36,25 @@ BUDGET_ENDED = "budget ended"
 
 
 class NotReducible(DriftlineError):
-    """There is nothing to make smaller: the case does not fail here, or its program cannot be taken apart."""
+    """There is nothing to reduce: the case does not fail here, or its program cannot be taken apart."""
 
 
 class DoesNotFail(NotReducible):
-    """The case passes, or fails in another way than it is said to: perhaps it is fixed. No error of the user's."""
+    """The case passes, or fails in another way than before; it may be fixed. This is not a user error, so the exit code
+    is 0.
+    """
 
     exit_code = 0
 
 
 class CannotTell(DoesNotFail):
-    """The measurement does not say whether the case is still slow, as on a machine that is too noisy."""
+    """The measurement cannot tell whether the case is still slow, for instance because the machine is too noisy."""
 
     exit_code = NOTHING_COMPARED
 
 
 def not_now(case: Case, target: Target, reply: Reply, words: TrialWords, done: str) -> DoesNotFail:
-    """Why a case cannot be explained now. `done` says what was to be done with it."""
+    """Return the error for a case that does not fail now. `done`: what was to be done with it, such as "reduced"."""
     name = case.program.name
     if words.measured and reply.answer is CandidateAnswer.NEITHER:
         return CannotTell(
@@ -67,15 +69,15 @@ def not_now(case: Case, target: Target, reply: Reply, words: TrialWords, done: s
 
 @dataclass(frozen=True)
 class Reduction:
-    """What became of a failing case."""
+    """The result of a reduction."""
 
     smallest: Checked | None  # None: a flaky failure that the last check did not show again
     case: Case
     nearest: Case | None  # the program most like it that passes
     nearest_reason: str
     others: tuple[Checked, ...]  # candidates that fail in another way
-    form: str  # what was reduced: a graph, and which tracer made it, or the text
-    ended: str  # MINIMAL or BUDGET_ENDED, or what is in doubt
+    form: str  # the reduced form: a graph, with its tracer, or text
+    ended: str  # MINIMAL or BUDGET_ENDED, or a doubt about the result
     steps: tuple[ReductionStep, ...]
     queries: int
     remembered: int
@@ -106,8 +108,9 @@ def reduce_case(
     asks: AskerFactory = Asker,
     listener: Callable[[ReductionStep], None] = lambda step: None,
 ) -> Reduction:
-    """Make the case smaller; it must have one target. `asks` makes what says whether a candidate fails. Raises
-    `NotReducible` when the case does not."""
+    """Make the case smaller. The case must have one target. `asks` creates the object that tests candidates. Raise
+    `NotReducible` if the case cannot be reduced.
+    """
     question = CandidateQuestion(case, case.targets[0], signature, votes)
     course = _ReductionRun(checker, question, budget, memos, asks, listener)
     try:
@@ -163,8 +166,9 @@ class _ReductionRun:
 
     @contextlib.contextmanager
     def _cut_in_flight(self) -> Iterator[None]:
-        """A question that is asked when the search ends is not waited for: the time after it is for checking what was
-        found."""
+        """Cut off questions that are still running when the search ends: the time after that is for checking the
+        result.
+        """
         before = self._checker.pool.deadline
         self._checker.pool.deadline = min(before, self._deadline)
         try:
@@ -175,7 +179,7 @@ class _ReductionRun:
     # -- before ------------------------------------------------------------------------------------------------------
 
     def _reproduce(self) -> None:
-        """The case must fail here and now; one sample is better than several."""
+        """Require that the case fails now, and reduce it to one sample if one is enough."""
         case = self._question.case
         reply = self._look(case)
         failed, runs = int(reply.answer is CandidateAnswer.SAME), 1
@@ -197,14 +201,14 @@ class _ReductionRun:
         return self._plain_asker().look_at(case)
 
     def _plain_asker(self) -> Asker:
-        """For whole cases, which no writer has to write."""
+        """Return an asker for whole cases, which need no writer."""
         return self._asks(self._checker, self._question, self._writer(), GraphCandidate)
 
     def _writer(self, frame: TextFrame = NO_FRAME) -> CandidateWriter:
         return CandidateWriter(self._checker, self._question, self._folder, frame)
 
     def _starts(self) -> Iterator[tuple[str, Any, Asker]]:
-        """The forms in which the program can be reduced, the best first."""
+        """Yield the forms in which the program can be reduced, the best first, each with its asker."""
         framework = self._question.case.program.framework
         if framework in ("onnx", "torch"):
             for tracer in TRACERS if framework == "torch" else ("",):
@@ -217,9 +221,9 @@ class _ReductionRun:
             yield "Python text", text, self._asker(frame, text, ProgramText.to_request)
 
     def _asker(self, frame: TextFrame, start: Any, request_of: Callable[[Any], CandidateRequest]) -> Asker:
-        """Asks about candidates that make as much sense as the program they come from."""
+        """Return an asker that rejects candidates with flaws which the start does not have."""
         writer = self._writer(frame)
-        if self._question.signature.kind != Kind.MISSING_ERROR:  # of those, the reference has no values
+        if self._question.signature.kind != Kind.MISSING_ERROR:  # for a missing error, the reference has no values
             writer.keep_meaning_of(request_of(start))
         return self._asks(self._checker, self._question, writer, request_of)
 
@@ -288,12 +292,12 @@ class _ReductionRun:
         )
 
     def _checked(self, case: Case) -> Checked | None:
-        """The ordinary check; only what fails in the same way counts."""
+        """Run the ordinary check. Return the result if the case fails in the same way, otherwise None."""
         self._extra_queries += 1
         return self._plain_asker().check_in_full(case)
 
     def _plainer_target(self, found: Checked) -> Checked:
-        """Without the options of the target that do not matter."""
+        """Remove options of the target that the failure does not need."""
         target = self._question.target
         for option in target.options:
             if option[0] == "device" or time.monotonic() > self._deadline:
@@ -307,9 +311,12 @@ class _ReductionRun:
         return found
 
     def _other_failures(self, search: Search[Any], asker: Asker) -> Iterator[Checked]:
-        """What failed in another way, checked in full. torch programs mean what torch does. The reference of others is
-        somebody's implementation, which also runs what is no valid program: without a witness no compiler is accused of
-        other values than it gives, or of refusing an operator that was changed."""
+        """Yield candidates that failed in another way, after a full check.
+
+        Failures of torch programs are trusted, since torch defines their meaning. The reference evaluators of other
+        programs also run invalid programs, so only crashes count there, and errors of candidates that have operators of
+        the original unchanged, only fewer.
+        """
         trusted = self._question.case.program.framework == "torch"
         for candidate in search.others.values():
             if time.monotonic() > self._deadline + self._question.timeout:

@@ -1,4 +1,5 @@
-"""What workers are asked while a program is reduced or localised: read it into a graph, evaluate one, write candidates.
+"""Requests to workers during reduction and localisation: read a program into a graph, evaluate a graph, write
+candidates.
 
 The functions are in `diagnose/reduce/tasks.py` and `diagnose/localize/tasks.py`.
 """
@@ -19,7 +20,7 @@ _TASKS = "driftline.diagnose.reduce.tasks"
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """The program as a graph; numbers go to the folder `values`."""
+    """Read the program of a case into a graph; values go to the folder `values`."""
 
     case: CaseFiles
     values: Path
@@ -44,7 +45,7 @@ READ_ALONE = Task("driftline.diagnose.localize.tasks:read", ReadRequest, ReadGra
 
 @dataclass(frozen=True)
 class EvaluateRequest:
-    """What is every value of the graph?"""
+    """Compute every value of the graph."""
 
     graph: ProgramGraph
     framework: str
@@ -58,7 +59,7 @@ EVALUATE = Task(f"{_TASKS}:evaluate", EvaluateRequest, Evaluated)
 @dataclass(frozen=True)
 class GraphCandidate:
     graph: ProgramGraph
-    others: tuple[tuple[str, ...], ...] = ()  # what its leaves hold in further versions that are asked about
+    others: tuple[tuple[str, ...], ...] = ()  # the data of its leaves in further versions to test
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ CandidateRequest = GraphCandidate | TextCandidate
 
 @dataclass(frozen=True)
 class TextFrame:
-    """What a text needs besides: the other files and the name of the factory."""
+    """The other files that a program text needs, and the name of its factory."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     entry: str = ""
@@ -98,7 +99,7 @@ class WriteRequest:
     company: str
     frame: TextFrame
     meaningful: bool  # candidates that make no sense where the original does are no programs
-    allowed: tuple[str, ...] | None  # what makes no sense in the original, where that is known
+    allowed: tuple[str, ...] | None  # the flaws of the original, if known
     plugins: tuple[str, ...] = ()
 
 

@@ -1,7 +1,7 @@
-"""Rounder numbers in the same program.
+"""Make the numbers of a program rounder.
 
-Where one question takes several inputs, all ways to round all of them at once are tried, the roundest first; where it
-takes one, each leaf by itself.
+If one question takes several inputs, all ways to round all leaves at once are tried, the roundest first; otherwise each
+leaf by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MANY = 4096  # elements of which no more than one version at a time is made
 
 
 def rounder(values: Values, graph: ProgramGraph) -> Iterator[ProgramGraph]:
-    """One leaf at a time: whole arrays first, then parts of small ones."""
+    """Yield programs with one leaf changed: whole arrays first, then parts of small ones."""
     for change in ROUNDER:
         for at in sorted(range(len(graph.leaves)), key=lambda at: graph.leaves[at].roughness):
             yield with_leaf(values, graph, at, change)
@@ -38,7 +38,7 @@ def rounder(values: Values, graph: ProgramGraph) -> Iterator[ProgramGraph]:
 
 
 def all_rounder(values: Values, graph: ProgramGraph) -> list[ProgramGraph]:
-    """The same program with rounder inputs, the roundest first."""
+    """Return versions of the program with rounder inputs, the roundest first."""
     if graph.size.elements > _MANY:
         return []
     versions = [[leaf] if leaf.constant else _versions(values, leaf) for leaf in graph.leaves]
@@ -55,7 +55,7 @@ def all_rounder(values: Values, graph: ProgramGraph) -> list[ProgramGraph]:
 
 
 def _versions(values: Values, leaf: ProgramLeaf) -> list[ProgramLeaf]:
-    """The leaf and what may stand for it; the bold ones first."""
+    """Return the leaf and rounder versions of it; the boldest first."""
     changes: list[ArrayChange] = [*ROUNDER]
     for part in _in_parts(leaf):
         changes.append(part)
@@ -66,7 +66,7 @@ def _versions(values: Values, leaf: ProgramLeaf) -> list[ProgramLeaf]:
 
 
 def _in_parts(leaf: ProgramLeaf) -> Iterator[ArrayChange]:
-    """0 or 1 in ever smaller parts of a small array."""
+    """Yield changes that set ever smaller parts of a small array to 0 or 1."""
     count = prod(leaf.type.shape)
     if not leaf.roughness or not 1 < count <= ELEMENTWISE:
         return
@@ -103,7 +103,7 @@ def _one_digit(array: Array) -> Array:
 
 
 def _drawn(array: Array) -> Array:
-    """Numbers that a short formula draws from a seed, in place of many that no formula gives."""
+    """Replace a large array that no short formula gives by one that is drawn from a seed."""
     known = [formula for formula in formulas(array.dtype.name) if formula.seeded]
     if array.size <= READ_AT_ONCE or not known:
         return array

@@ -1,7 +1,7 @@
-"""The search for something smaller that still fails: a memo of what was asked, a budget, the best so far, and the log.
+"""Search for a smaller candidate that still fails, with a memo of answers, a budget, the best so far, and a log.
 
-It knows nothing of graphs or text. A *candidate* has a key, one of its program without the inputs, a size and lines;
-`ask` says what becomes of some of them.
+The search does not depend on graphs or text. A *candidate* has a key, a key of its program without the inputs, a size,
+and lines; `ask` tests a sequence of candidates.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROOM = 1 << 18  # elements of all inputs of one question
 
 
 class CandidateAnswer(StrEnum):
-    """What became of a candidate."""
+    """The outcome of testing a candidate."""
 
     SAME = "same"  # it fails as the original does
     PASS = "pass"
@@ -37,19 +37,19 @@ class CandidateAnswer(StrEnum):
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer with its reason. `signature` tells failures of other kinds apart."""
+    """An answer with its reason. `signature` distinguishes failures that differ from the original."""
 
     answer: CandidateAnswer
     reason: str = ""
     signature: str = ""
     scouted: bool = False  # it was run together with others, which may change what happens
-    ran: bool = True  # False: it is no program, so the target was never asked
-    output: str = ""  # the one that is wrong, where that was said
-    lasting: bool = True  # False: a measurement that said nothing; it may say more another time
+    ran: bool = True  # False: the candidate is not a valid program, so the target never ran it
+    output: str = ""  # the wrong output, if known
+    lasting: bool = True  # False: an inconclusive measurement, which may be repeated
     questions: int = 1  # how often the target was given a program; several inputs of one are a single question
 
     def is_like(self, other: Reply) -> bool:
-        """The same, and for the same cause?"""
+        """True if the other reply has the same answer and the same cause."""
         return self._cause == other._cause
 
     @property
@@ -72,12 +72,12 @@ C = TypeVar("C", bound=Candidate)
 
 
 class BudgetEnded(Exception):
-    """No time or no questions are left. What was found so far is in the search."""
+    """No time is left. The results so far are in the search."""
 
 
 @dataclass(frozen=True)
 class ReductionStep:
-    """One time that the best became smaller."""
+    """A step of the search in which the best became smaller."""
 
     seconds: float
     queries: int
@@ -94,14 +94,14 @@ class ReductionStep:
 
 
 class _Waiting(Generic[C]):
-    """Candidates in their order, in groups: those of one program that follow each other stay together."""
+    """Yields candidates in their order, in groups: consecutive candidates of one program stay together."""
 
     def __init__(self, candidates: Iterable[C]) -> None:
         self._candidates = iter(candidates)
         self._ahead = next(self._candidates, None)
 
     def next(self, programs: int, inputs: int) -> list[C]:
-        """Of so many programs, and of each at most so many inputs."""
+        """Return the next candidates of at most `programs` programs, with at most `inputs` inputs each."""
         group: list[C] = []
         left = 0  # how many more inputs of the last program fit
         while self._ahead is not None:
@@ -117,9 +117,12 @@ class _Waiting(Generic[C]):
 
 
 class Search(Generic[C]):
-    """`ask` is given candidates that were not asked about before: of at most `batch` programs at a time, and of each at
-    most `inputs` that differ in their numbers only, which is one question. Batches grow from one program on, or from
-    `least`, where many programs cost hardly more than one."""
+    """Searches for a smaller candidate.
+
+    `ask` tests candidates that are not in the memo: of at most `batch` programs at a time, and for each at most
+    `inputs` versions that differ in their numbers only, which count as one question. Batches grow from `least`
+    programs, which is more than one if many programs cost hardly more than one.
+    """
 
     def __init__(
         self,
@@ -144,15 +147,17 @@ class Search(Generic[C]):
         self.best = start
         self.accepted: list[C] = [start]
         self.steps: list[ReductionStep] = []
-        self.queries = 0  # questions that the target was asked
+        self.queries = 0  # questions that the target answered
         self.remembered = 0  # candidates whose answer was in the memo
         self.others: dict[str, C] = {}
-        self.cut: set[str] = set()  # those of them that have operators of the best as they were, only fewer
+        self.cut: set[str] = set()  # keys of other failures that only have fewer operators than the best
         self._passing: dict[str, C] = {}
         self._tell("as it came")
 
     def first(self, candidates: Iterable[C], what: str) -> bool:
-        """Take the first candidate that is smaller than the best and fails alike. Later ones may be run beside it."""
+        """Accept the first candidate that is smaller than the best and fails in the same way; True if there is one.
+        Later candidates may be run beside it.
+        """
         size = self._least
         waiting = _Waiting(filter(self._is_worth_asking, candidates))
         while group := waiting.next(size, self._inputs):
@@ -164,12 +169,12 @@ class Search(Generic[C]):
         return False
 
     def passes(self, candidate: C) -> bool:
-        """Is it known to pass?"""
+        """True if a candidate is known to pass."""
         known = self._memo.get(candidate.key)
         return known is not None and known.answer is CandidateAnswer.PASS
 
     def _is_worth_asking(self, candidate: C) -> bool:
-        """Is it smaller than the best, and not known to be in vain?"""
+        """True if a candidate is smaller than the best and not known to be useless."""
         if candidate.size >= self.best.size:
             return False
         known = self._memo.get(candidate.key)
@@ -180,15 +185,16 @@ class Search(Generic[C]):
         return False
 
     def fails(self, candidate: C) -> bool:
-        """Does it fail alike, run by itself?"""
+        """True if a candidate fails in the same way when it is run by itself."""
         known = self._memo.get(candidate.key)
         if known and known.scouted:
             self._memo[candidate.key] = self._asked([candidate])[0]
         return self.replies([candidate])[0].answer is CandidateAnswer.SAME
 
     def begins(self) -> bool:
-        """Does the start fail alike? It is asked twice before the answer is no, also where a no was kept: a worker that
-        something else killed has said nothing about the program."""
+        """True if the start fails in the same way. It is tested a second time before the answer is no, even if that
+        answer was in the memo, since the worker may have been killed by something else.
+        """
         if self.fails(self.best):
             return True
         self._memo[self.best.key] = self._asked([self.best])[0]
@@ -200,7 +206,7 @@ class Search(Generic[C]):
         self._tell(what)
 
     def replies(self, candidates: Sequence[C]) -> list[Reply]:
-        """From the memo as far as possible."""
+        """Return the replies to candidates, from the memo where possible."""
         new = {c.key: c for c in candidates if c.key not in self._memo}
         self.remembered += len(candidates) - len(new)
         if new:
@@ -244,8 +250,9 @@ class Search(Generic[C]):
         self._passing[candidate.key] = candidate
 
     def nearest_passing(self) -> C | None:
-        """Of the last candidates that passed, the one that is most like the best, and that passes by itself; none when
-        they are all far away."""
+        """Return the recently passed candidate that is most similar to the best and passes by itself; None if none is
+        similar enough.
+        """
 
         def likeness(candidate: C) -> float:
             return difflib.SequenceMatcher(None, "\n".join(candidate.lines), target, autojunk=False).ratio()

@@ -1,7 +1,7 @@
-"""The order of the steps: fewer nodes, then plainer ones, then the proof that no single step is left.
+"""Order the steps of a reduction: fewer nodes, then simpler ones, then the proof that no single step is left.
 
-A step that does not work is asked about again whenever another has changed the program. So what often works comes
-first, and what is there to fail, the proof, comes last.
+A step that fails is tried again whenever another step has changed the program. So steps that often succeed come first,
+and the proof, which is expected to fail everywhere, comes last.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from driftline.execute.pool import PoolExpired
 
 
 class GraphShrinker:
-    """Shrinks graphs. `numbers_matter` is a guess: where it is wrong, more questions are asked. One question takes
-    `most` inputs of a program. With `nodes_only` shapes, dtypes and numbers stay as they are."""
+    """Shrinks graphs.
+
+    `numbers_matter` is a guess; if it is wrong, more questions are asked. `most`: inputs of a program in one question.
+    `nodes_only`: shapes, dtypes and numbers stay unchanged.
+    """
 
     def __init__(
         self, values: Values, evaluate: Evaluate, *, numbers_matter: bool, most: int = 1, nodes_only: bool = False
@@ -32,11 +35,13 @@ class GraphShrinker:
         self._plainer = Plainer(values, numbers_matter=numbers_matter, most=most)
 
     def begins(self, search: Search[ProgramGraph]) -> bool:
-        """Does it fail in this form? A part of it that fails answers as well."""
+        """True if the program, or a part of it, fails in this form."""
         return rare_kept(search, self._evaluate) or search.begins()
 
     def shrink(self, search: Search[ProgramGraph]) -> bool:
-        """Until nothing works any more (then the result is 1-minimal) or the budget ends."""
+        """Run all steps until none works, then return whether the result is 1-minimal; False if the budget ends
+        first.
+        """
         with contextlib.suppress(BudgetEnded, PoolExpired):
             fewer_nodes(search, self._evaluate)
             if search.best.size.operators > SMALL:
@@ -54,8 +59,9 @@ class GraphShrinker:
     def _steps(
         self, search: Search[ProgramGraph]
     ) -> Iterator[tuple[str, Callable[[ProgramGraph], Iterable[ProgramGraph]]]]:
-        """Where numbers matter, each operator and constant that stays costs questions about them: these go first. Three
-        operators are where the search for nodes stops, and seldom all needed; two often are."""
+        """Yield the steps in order. If numbers matter, each remaining operator and constant costs questions about its
+        numbers, so these are removed first. The search for nodes stops at three operators, which are seldom all needed.
+        """
 
         def removals(graph: ProgramGraph) -> Iterator[ProgramGraph]:
             if self._numbers_matter or graph.size.operators == SMALL:

@@ -1,9 +1,9 @@
-"""When do two programs fail in the same way?
+"""Define when two programs fail in the same way.
 
-The fingerprint of a bug names the operators of its program, which change while it is made smaller. What must not change
-is the rest: the compiler, the stage, the kind of failure, and for an error or a crash the message without its numbers.
-A wrong value stays a wrong value; a mere drift does not stand for one, but a wrong value stands for a drift. The fault
-stays too, where it is known: a wrong finite number does not become a lost NaN or a flushed subnormal.
+The fingerprint of a bug names the operators of its program, which change during a reduction. The rest must stay the
+same: the compiler, the stage, the kind of failure, and for an error or a crash the message without its numbers. A wrong
+value may replace bias, but bias may not replace a wrong value. The fault must stay the same too, if known: a wrong
+finite number may not become a lost NaN or a flushed subnormal.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from driftline.core.execution import Execution
 from driftline.core.text import normalise_message
 from driftline.core.verdict import Kind, Verdict
 
-_TOLD = (Kind.ERROR, Kind.CRASH)  # kinds whose message tells what happened
-# Kinds that show in numbers; errors, dtypes and shapes seldom depend on what tensors hold.
+_TOLD = (Kind.ERROR, Kind.CRASH)  # kinds with a significant message
+# Kinds that show in numbers; errors, dtypes and shapes seldom depend on the values of tensors.
 _SEEN_IN_NUMBERS = (
     Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN, Kind.WRONG_STRUCTURE,
 )  # fmt: skip
@@ -26,7 +26,7 @@ _SEEN_IN_NUMBERS = (
 
 @dataclass(frozen=True)
 class Signature:
-    """How something failed."""
+    """The way in which a program failed."""
 
     stage: str
     kind: str
@@ -43,20 +43,22 @@ class Signature:
 
     @staticmethod
     def of_finding(verdict: Mapping[str, Any], execution: Mapping[str, Any]) -> Signature:
-        """The way a stored finding failed."""
+        """Return the signature of a stored finding."""
         return Signature.of(execution["stage"], verdict["kind"], Evidence.from_json(verdict.get("evidence") or {}))
 
     def of_any_fault(self) -> Signature:
-        """Without the fault: on another target the same bug may show in another element."""
+        """Return the signature without its fault: on another target the same bug may show in another element."""
         return replace(self, fault=None)
 
     @property
     def numbers_matter(self) -> bool:
-        """Most likely, that is: a guess about what to try first."""
+        """True if the failure probably depends on the numbers in the inputs. This is a guess that decides what to try
+        first.
+        """
         return self.kind in _SEEN_IN_NUMBERS
 
     def covers(self, other: Signature) -> bool:
-        """Is the other the same failure?"""
+        """True if the other failure counts as the same failure."""
         if self.kind == Kind.BIAS and other.kind == Kind.WRONG_VALUE:
             return self._same_fault(other)
         return self.of_any_fault() == other.of_any_fault() and self._same_fault(other)

@@ -1,8 +1,9 @@
-"""Small parts of a program, all of them: connected operators, fed with what the whole computed there.
+"""Find all small parts of a program that fail: connected operators, fed with the values that the whole program has
+there.
 
-Where a batch of programs costs hardly more than one, this is fewer runs than halving, and it finds every part that
-fails instead of one: a program may hold several bugs. What fails only in larger parts is left to the search for fewer
-operators, `fewer_operators`.
+If a batch of programs costs hardly more than one program, this takes fewer runs than halving, and it finds every
+failing part instead of one: a program may have several bugs. Failures that need larger parts are left to
+`fewer_operators`.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from driftline.diagnose.reduce.search import Search
 
 MOST_PARTS = 48  # of one size
 LARGEST = 3  # operators
-# A compiler may fuse only what nothing else reads: so a part is also tried that hides what its own operators read.
+# A compiler may fuse a value only if nothing else reads it, so parts are also tried without inner values as outputs.
 OPEN = Mode(DataFlow.CUT, Returned.READ_ELSEWHERE)
 CLOSED = Mode(DataFlow.CUT, Returned.ENDS)
 
 
 def small_parts(base: Evaluated) -> Iterator[list[ProgramGraph]]:
-    """The parts to ask about together, the smallest first. One operator alone hides nothing."""
+    """Yield groups of parts to test together, the smallest first. A single operator has nothing to hide."""
     for size in range(1, min(LARGEST, len(base.graph.nodes) - 1) + 1):
         for mode in (OPEN, CLOSED) if size > 1 else (OPEN,):
             yield parts_of(base, size, mode)
 
 
 def parts_of(base: Evaluated, size: int, mode: Mode = OPEN, most: int = MOST_PARTS) -> list[ProgramGraph]:
-    """All connected parts of so many operators, up to a number of them."""
+    """Return connected parts of `size` operators, at most `most` of them."""
     made = (keep(base, nodes, mode) for nodes in _connected(base.graph, size)[:most])
     return [part[0] for part in made if part]
 
@@ -47,8 +48,9 @@ def _connected(graph: ProgramGraph, size: int) -> list[list[int]]:
 
 
 def fewer_operators(search: Search[ProgramGraph], evaluate: Evaluate, least: int) -> None:
-    """Take operators away one at a time, as long as more than `least` are left and it goes on failing. The first
-    operators go first: where several parts fail, this one has always given the bug its name."""
+    """Remove operators one at a time, while more than `least` are left and the program still fails. The first operators
+    are removed first: if several parts fail, the last one has always named the bug.
+    """
 
     def one_less(mode: Mode) -> bool:
         last_first = plain_removals(evaluate(search.best), mode)

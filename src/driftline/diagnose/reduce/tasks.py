@@ -1,4 +1,4 @@
-"""What workers are asked while a program is reduced: read it into a graph, run a graph, write candidates down.
+"""Worker tasks of a reduction: read a program into a graph, run a graph, write candidates.
 
 `prepare` answers as the task of the same name in `checking/batch_tasks.py` does, so that candidates are screened like
 any other batch of programs.
@@ -41,12 +41,12 @@ ENTRY = "program.py"
 
 
 class Senseless(Exception):
-    """A candidate that no sensible program looks like, although the original does."""
+    """A candidate has flaws that the original does not have."""
 
 
 @READ.serve
 def read(request: ReadRequest, context: Context) -> ReadEvaluated:
-    """The program as an evaluated graph."""
+    """Read a program as an evaluated graph."""
     load_plugins(request.case.plugins)
     samples = request.case.samples()
     values = Values(request.values)
@@ -67,7 +67,7 @@ def read(request: ReadRequest, context: Context) -> ReadEvaluated:
 
 @EVALUATE.serve
 def evaluate(request: EvaluateRequest, context: Context) -> Evaluated:
-    """What every value of a graph is."""
+    """Compute every value of a graph."""
     return _evaluated(request.graph, request.framework, Values(request.values), request.samples)
 
 
@@ -83,7 +83,7 @@ def _evaluated(graph: ProgramGraph, framework: str, values: Values, samples: int
 
 @WRITE.serve
 def prepare(request: WriteRequest, context: Context) -> PreparedBatch:
-    """Write candidates as programs, with their inputs and, where asked, the results of their reference."""
+    """Write candidates as programs with their inputs and, if requested, the results of their reference."""
     load_plugins(request.plugins)
     programs = []
     for number, candidate in enumerate(request.requests):
@@ -131,7 +131,9 @@ def _prepare_one(candidate: CandidateRequest, request: WriteRequest, number: int
 
 
 def _flaws(candidate: CandidateRequest, request: WriteRequest, versions: int) -> list[set[str]]:
-    """What makes no sense in the program with each version of its inputs. Of text nothing is known but its results."""
+    """Return the flaws of the program for each version of its inputs; empty sets for text, whose inner values are
+    unknown.
+    """
     if isinstance(candidate, TextCandidate) or not request.meaningful:
         return [set() for _ in range(versions)]
     values = Values(request.values)
@@ -149,8 +151,11 @@ def _flaws(candidate: CandidateRequest, request: WriteRequest, versions: int) ->
 def _referred(
     reference: Any, versions: list[list[Arrays]], flaws: list[set[str]], allowed: Sequence[str] | None
 ) -> list[list[Arrays] | str]:
-    """What the program makes of each version of its inputs, or why nothing. Raises when it is nothing of all. Flaws of
-    the results are added to those that are known; `allowed` are those that the original has, if that is known."""
+    """Return the reference results for each version of the inputs, or the reason why there are none. Raise if there are
+    none for all versions.
+
+    Flaws of the results are added to `flaws`; `allowed` are the flaws of the original, if known.
+    """
     results: list[list[Arrays] | str] = []
     for samples, known in zip(versions, flaws, strict=True):
         try:
@@ -167,13 +172,13 @@ def _referred(
 
 
 def _versions(candidate: GraphCandidate) -> tuple[ProgramGraph, list[list[str]]]:
-    """The graph, and what its leaves hold in each version that is asked about."""
+    """Return the graph, and the values of its leaves in each version to test."""
     graph = candidate.graph
     return graph, [[leaf.data for leaf in graph.leaves], *map(list, candidate.others)]
 
 
 def _written(candidate: CandidateRequest, request: WriteRequest) -> tuple[bytes, list[list[Arrays]], Sequence[str]]:
-    """The bytes of the program, its samples in each version that is asked about, and its operators."""
+    """Return the bytes of the program, its samples in each version to test, and its operators."""
     values = Values(request.values)
     if isinstance(candidate, TextCandidate):
         files = {**request.frame.files, ENTRY: candidate.text}

@@ -1,7 +1,7 @@
-"""Python text made smaller: statements left out, calls replaced by their arguments, numbers made plainer.
+"""Make Python text smaller: remove statements, replace calls by their arguments, simplify numbers.
 
-For programs that have no graph here: TensorFlow, JAX, and torch programs that cannot be traced. A candidate need not
-make sense; whether it is a program is found out by running it.
+This is for programs without a graph: TensorFlow, JAX, and torch programs that cannot be traced. A candidate may be
+invalid, which running it shows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OPERATIONS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
 
 @dataclass(frozen=True)
 class ProgramText:
-    """A program as text, and what its inputs hold (keys into `Values`)."""
+    """A program as text, with the values of its inputs (keys into `Values`)."""
 
     text: str
     entry: str
@@ -45,7 +45,7 @@ class ProgramText:
 
     @property
     def program(self) -> str:
-        """No other text is the same program: its numbers are written in it."""
+        """The same as `key`: the numbers are part of the text, so different texts are different programs."""
         return self.key
 
     @property
@@ -54,7 +54,7 @@ class ProgramText:
 
     @cached_property
     def operators(self) -> list[str]:
-        """Calls and arithmetic outside the factory and the making of modules: what is computed."""
+        """The calls and arithmetic outside the factory and the constructors of modules."""
         tree = ast.parse(self.text)
         skipped = {self.entry, "__init__"}
         found = []
@@ -85,7 +85,7 @@ class ProgramText:
 
 
 def _walk_but(tree: ast.AST, skipped: set[str]) -> Iterator[ast.AST]:
-    """Nodes inside functions, without those of certain names."""
+    """Yield the nodes inside functions, except functions named in `skipped`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             if node.name not in skipped:
@@ -104,7 +104,7 @@ def _walk_but(tree: ast.AST, skipped: set[str]) -> Iterator[ast.AST]:
 
 
 def plain_text(text: str) -> str:
-    """Without comments, docstrings and the like."""
+    """Return the text without comments and docstrings."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -120,7 +120,7 @@ def _is_docstring(node: ast.AST) -> bool:
 
 
 def fewer_statements(program: ProgramText) -> Iterator[ProgramText]:
-    """Some statements left out: long runs of them first."""
+    """Yield programs with some statements removed, long runs first."""
     tree = ast.parse(program.text)
     count = len(_statements(tree))
     width = count
@@ -137,7 +137,9 @@ def fewer_statements(program: ProgramText) -> Iterator[ProgramText]:
 
 
 def _statements(tree: ast.Module) -> list[tuple[list[ast.stmt], int]]:
-    """Every statement by its place; within one body in order, so that they can be deleted from behind."""
+    """Return every statement by its block and index, in order within a block, so that they can be deleted from the
+    end.
+    """
     found = []
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
@@ -148,7 +150,7 @@ def _statements(tree: ast.Module) -> list[tuple[list[ast.stmt], int]]:
 
 
 def smaller_expressions(program: ProgramText) -> Iterator[ProgramText]:
-    """An operation replaced by one of its operands, an argument left out, a number made plainer."""
+    """Yield programs with an operation replaced by an operand, an argument removed, or a number simplified."""
     tree = ast.parse(program.text)
     for at, place in enumerate(_expressions(tree, program.entry)):
         for choice in range(len(_choices(place))):
@@ -158,7 +160,9 @@ def smaller_expressions(program: ProgramText) -> Iterator[ProgramText]:
 
 
 def _expressions(tree: ast.Module, entry: str) -> list[ast.AST]:
-    """What may be made smaller: everything but what the factory itself does, which gives the inputs."""
+    """Return the expressions that may be made smaller: all except those of the factory itself, which create the
+    inputs.
+    """
     kinds = (*_OPERATIONS, ast.Constant, ast.Tuple, ast.List)
     factory = _factory(tree, entry)
     own = {id(node) for node in ast.walk(factory)} if factory else set()
@@ -216,7 +220,7 @@ def _written(program: ProgramText, tree: ast.AST) -> Iterator[ProgramText]:
 
 
 def with_inputs(program: ProgramText, values: Values) -> ProgramText:
-    """The program whose factory gives the very numbers that its inputs hold, where they are few enough to write."""
+    """Return the program with the numbers of its inputs written into the factory, if they are few enough."""
     tree = ast.parse(program.text)
     factory = _factory(tree, program.entry)
     given = factory.body[-1] if factory else None
@@ -237,7 +241,7 @@ def with_inputs(program: ProgramText, values: Values) -> ProgramText:
 
 
 def plainer_inputs(program: ProgramText, values: Values) -> Iterator[ProgramText]:
-    """Smaller inputs, then rounder numbers in them."""
+    """Yield programs with smaller inputs, then with rounder numbers."""
     for name in program.inputs:
         for axis, size in enumerate(program.shapes[name][1]):
             for smaller in smaller_sizes(size):

@@ -1,4 +1,4 @@
-"""What leaves hold: arrays in a folder, one file for each, named by content. Shared by the parent and its workers.
+"""Store the arrays of leaves in a folder, one file for each, named by content and shared by the parent and its workers.
 
 A value has one array for each input sample of the case.
 """
@@ -21,13 +21,14 @@ Numbered = dict[int, Array]  # arrays by the number of their value
 
 
 class Values:
-    """The folder. The same arrays have the same name everywhere and always."""
+    """A folder of arrays. Equal arrays always have the same name."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def save(self, arrays: Sequence[Array]) -> str:
+        """Store the arrays of a value, one for each sample, and return their name."""
         digest = hashlib.blake2b(digest_size=12)
         for array in arrays:
             digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
@@ -42,10 +43,10 @@ class Values:
 
 
 def roughness(arrays: Sequence[Array]) -> int:
-    """How far numbers are from round ones: nothing for 0 and 1, little for small integers, more for each digit.
+    """Measure how far numbers are from round ones: 0 for 0 and 1, little for small integers, more for each digit.
 
-    Larger arrays are judged by a part of their elements: no reader looks at them one by one. Where a short formula
-    gives them, that is read in their place.
+    For large arrays only some elements are counted, since nobody reads them one by one. An array that a short formula
+    gives has a fixed value.
     """
     total = 0
     for array in arrays:
@@ -58,9 +59,10 @@ def roughness(arrays: Sequence[Array]) -> int:
 
 
 def oddness(array: Array) -> Array:
-    """How much each element stands out: what is not finite most, then what is much larger or smaller than the others.
+    """Measure how unusual each element is: values that are not finite most, then those much larger or smaller than the
+    others.
 
-    Where one element is to blame, it is likely the oddest; where any would do, this one does too.
+    If a single element causes a failure, it is probably the most unusual one; if any element does, that one does too.
     """
     with np.errstate(all="ignore"):
         size = np.log2(np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)))

@@ -1,1 +1,1 @@
-"""A bug in the form that somebody else needs: a script, an issue text, a regression test, a model, or all facts."""
+"""Export a bug for others: as a script, an issue text, a regression test, a model, or JSON with all facts."""

@@ -1,6 +1,6 @@
-"""What maintainers ask of a report, ticked where it is met. What is not met is shown as an open box, never left out.
+"""Build the checklist of an issue. Requirements that are met are ticked; the others are shown as open boxes.
 
-The first list is what PyTorch asks of reports that a fuzzer found; the second holds for everybody.
+The first list applies to every project; the second is what PyTorch requires of reports that a fuzzer found.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHOOSING = ("argmax", "argmin", "topk", "sort", "argsort", "max", "min", "uniqu
 
 @dataclass(frozen=True)
 class Point:
-    """One thing that is asked for."""
+    """One requirement of a checklist: whether it is met, and its text."""
 
     met: bool
     text: str
@@ -33,7 +33,7 @@ class Point:
 
 
 def common_points(subject: Subject, script: Exported) -> list[Point]:
-    """What every project wants."""
+    """Return the requirements that apply to every project."""
     points = [
         Point(script.valid, f"The script runs by itself ({script.reason})"),
         _minimal(subject, script),
@@ -46,11 +46,12 @@ def common_points(subject: Subject, script: Exported) -> list[Point]:
 
 
 def fuzzer_points(subject: Subject, script: Exported) -> list[Point]:
-    """What PyTorch asks on top of that."""
+    """Return the additional requirements of PyTorch for reports that a fuzzer found."""
     return [_tolerance(subject), _baseline(subject), _random_state(subject, script), _indices(subject)]
 
 
 def written(points: Iterable[Point]) -> str:
+    """Return the checklist as Markdown."""
     return "\n".join(str(point) for point in points)
 
 
@@ -83,7 +84,7 @@ def _blame(subject: Subject) -> Point:
 
 
 def known_causes(subject: Subject) -> list[str]:
-    """Sentences on the causes that explain the bug, with the place where each was reported."""
+    """Return sentences about the causes that explain the bug, each with the address of its report."""
     return [
         f"Known cause: {_stop(cause.title)} (cause {cause.id} of Driftline"
         + (f", reported as {cause.reported})." if cause.reported else ", not reported yet as far as is known).")
@@ -96,7 +97,9 @@ def _stop(title: str) -> str:
 
 
 def causes(subject: Subject) -> list[str]:
-    """Sentences, without a full stop, on what was switched off to make the bug go away."""
+    """Return sentences, without a full stop, that name the options or passes that make the bug disappear when
+    disabled.
+    """
     cures = (subject.ablation or {}).get("cures") or []
     return [
         f"{markdown(str(cure['sentence']).rstrip('.'))} ({in_their_words(Target.parse(cure['target']))})"

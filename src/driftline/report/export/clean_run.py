@@ -1,6 +1,8 @@
-"""Running a script as a stranger would: a fresh process, an empty folder, none of our environment variables. Like a
-worker it has no network and may write to its own folder only, which is removed with all that the script started. Where
-it needs an environment, uv makes that before, and runs nothing of the script."""
+"""Run a script as a stranger would: in a fresh process and an empty folder, without our environment variables.
+
+Like a worker, the process has no network and may write to its own folder only; the folder and all child processes are
+removed afterwards. If the script needs an environment, uv creates it beforehand without running any part of the script.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _PINNED = re.compile(r'# dependencies = \[("[\w.-]+==[\w.!+*-]+"(, )?)*\]', re.A
 
 @dataclass(frozen=True)
 class CleanRun:
-    """How a script ended."""
+    """How the run of a script ended, and what the script printed."""
 
     status: int | None  # None: it was ended, for the reason in `why`
     output: str
@@ -39,11 +41,12 @@ class CleanRun:
 
     @property
     def shows_bug(self) -> bool:
+        """True if the script exited with status 1 and reported a bug."""
         return self.status == 1 and "BUG:" in self.errors
 
     @property
     def ending(self) -> str:
-        """In words, when it did not go as it should."""
+        """Describe how a run ended that did not end as expected."""
         if self.status is None:
             return self.why or f"it did not end within {self.seconds:.0f} s"
         last = [line for line in self.errors.splitlines() if line.strip()][-1:] or ["nothing on stderr"]
@@ -57,7 +60,7 @@ FROM_METADATA = ""  # an environment that uv makes from the script's first lines
 def run_clean(
     text: str, *, python: str = HERE, limit: float = LIMIT, files: Mapping[str, bytes] = NO_FILES
 ) -> CleanRun:
-    """Run the text of a script, isolated, by an interpreter that has what it needs. `files` lie beside the script."""
+    """Run the text of a script, confined, in the interpreter `python`. `files` are written beside the script."""
     with _folder_with({"script.py": text.encode(), **files}) as folder:
         if python == FROM_METADATA:
             began = time.monotonic()
@@ -68,7 +71,9 @@ def run_clean(
 
 
 def run_test_clean(text: str, *, limit: float = LIMIT, files: Mapping[str, bytes] = NO_FILES) -> CleanRun:
-    """Run the text of a test file with pytest, which finds no configuration of ours. `files` lie beside the test."""
+    """Run the text of a test file with pytest, without any configuration of this project. `files` are written beside
+    the test.
+    """
     with _folder_with({"test_exported.py": text.encode(), **files}) as folder:
         options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(folder)]
         command = [sys.executable, "-I", "-m", "pytest", *options, str(folder / "test_exported.py")]
@@ -77,7 +82,9 @@ def run_test_clean(text: str, *, limit: float = LIMIT, files: Mapping[str, bytes
 
 @contextlib.contextmanager
 def _folder_with(files: Mapping[str, bytes]) -> Iterator[Path]:
-    """A folder for one run, with these files in it and room for what compilers keep; removed with all that came."""
+    """Create a temporary folder that contains `files` and room for compiler caches; remove it with everything in it at
+    the end.
+    """
     folder = Path(tempfile.mkdtemp(prefix="export-"))
     try:
         (folder / "tmp").mkdir()
@@ -89,6 +96,7 @@ def _folder_with(files: Mapping[str, bytes]) -> Iterator[Path]:
 
 
 def can_make_environments() -> bool:
+    """True if uv is installed."""
     return bool(_uv())
 
 
@@ -97,12 +105,13 @@ def _uv() -> str:
 
 
 def _environment_for(text: str, folder: Path, limit: float) -> tuple[str, str]:
-    """Return the interpreter of an environment made from the script's first lines, or why there is none. uv reads the
-    lines, downloads packages that are built already, and runs nothing."""
+    """Return the interpreter of an environment made from the script's metadata, and an empty string; or the reason of a
+    failure. uv reads only the metadata and installs prebuilt packages, so no code of the script runs.
+    """
     told = [line for line in text.splitlines() if line.startswith("# dependencies")]
     if len(told) > 1 or not all(_PINNED.fullmatch(line) for line in told) or text.count("# /// ") > 1:
         return "", "its first lines name packages in another way than Driftline writes them"
-    (folder / "metadata.py").write_text(text.partition("# ///\n")[0] + "# ///\n")  # nothing behind the first lines
+    (folder / "metadata.py").write_text(text.partition("# ///\n")[0] + "# ///\n")  # the metadata only
     script = ["--script", str(folder / "metadata.py")]
     try:
         for words in (["sync", "-q", "--no-build", "--python", sys.executable], ["python", "find"]):
@@ -127,13 +136,14 @@ def _run(command: Sequence[str], folder: Path, limit: float) -> CleanRun:
 
 
 def _without_places(text: str, folder: Path) -> str:
-    """What is printed goes into reports: without the folders of this machine."""
+    """Remove the folders of this machine from printed text, since the text goes into reports."""
     return re.sub(r"/\S*/site-packages/", "", text.replace(f"{folder}/", ""))
 
 
 def _variables(folder: Path) -> dict[str, str]:
-    """What a program needs to find a C++ compiler, and folders of this run for what compilers keep. Headers are not
-    precompiled: that takes half a minute, for one program."""
+    """Return the environment variables of a run: enough to find a C++ compiler, and compiler caches inside `folder`.
+    Precompiling of headers is disabled, since it takes half a minute for one program.
+    """
     return {
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
         "HOME": str(folder),
@@ -142,13 +152,15 @@ def _variables(folder: Path) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # what happens to be installed may need the network
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # installed plugins may need the network
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "tmp" / "inductor"),
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
     }
 
 
 def _variables_of_uv(folder: Path) -> dict[str, str]:
-    """uv is told by variables where packages come from and where its cache lies."""
+    """Return the environment variables for uv. Its own variables are kept, since they name package indexes and the
+    cache.
+    """
     told = {k: v for k, v in without_keys(os.environ).items() if not re.match(r"PYTHON|VIRTUAL_ENV|TORCH|DRIFTLINE", k)}
     return {**told, "TMPDIR": str(folder / "tmp")}

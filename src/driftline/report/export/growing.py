@@ -1,5 +1,8 @@
-"""The script of a finding about compile time or memory that grows faster than its program. It is run in a clean process
-before it is called valid, and so is the same script without the compiler, which must show nothing."""
+"""Export a script for a finding about compile time or memory that grows faster than the program.
+
+The script is run in a clean process before it is called valid; the same script without the compiler must show no
+growth.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ _LIMIT = 900.0  # seconds: it compiles every size
 def export_growth(
     target: Target, case: Case, sizes: Mapping[int, int], kind: str, *, limit: float, least: float, sentence: str
 ) -> Exported:
-    """The script; `sizes` maps nodes to copies, `least` are seconds or bytes. What has no such script says why."""
+    """Write the script that shows the growth and run it, or return the reason why there is no such script.
+
+    `sizes` maps numbers of nodes to numbers of copies; `least` is a bound in seconds or bytes.
+    """
     program = case.program
     if target.device != "cpu" or target.version:
         return Exported("", False, f"a script has the release that is here, on the CPU; {_REPLAY}")
@@ -65,7 +71,9 @@ def export_growth(
 
 
 def _place(program: Program) -> str:
-    """The input of an ONNX model that takes its result; nothing where there is none, or the copies need more care."""
+    """Return the input of an ONNX model to which its result can be fed, or an empty string if there is none or the
+    model has subgraphs.
+    """
     import onnx
 
     from driftline.programs.onnx.repeated import fed_input

@@ -1,7 +1,7 @@
-"""The text of an issue, in the form that the project concerned asks for.
+"""Write the text of an issue with the headings of the project that is concerned.
 
-The headings are those of each project's own template, which its backend gives (`Backend.tracker`). What Driftline
-cannot know, or has not done, is said.
+Each backend provides the headings of its project's issue template (`Backend.tracker`). The text says where Driftline
+does not know something or has not run a step.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FRAMEWORKS = {
 
 @dataclass(frozen=True)
 class IssueDraft:
-    """What the sections are written from."""
+    """The data from which the sections of an issue are written."""
 
     subject: Subject
     script: Exported
@@ -52,7 +52,9 @@ class IssueDraft:
         return written(fuzzer_points(self.subject, self.script))
 
     def suspects(self) -> str:
-        """What is to blame, as far as that was found out."""
+        """Return sentences about the rule, causes, options and releases that are blamed, as far as they were
+        found out.
+        """
         subject = self.subject
         told = []
         if rule := subject.finding.verdict.get("rule"):
@@ -73,8 +75,9 @@ class IssueDraft:
         return "\n".join([*warning, fenced(self.script.text.rstrip(), "python")])
 
     def with_driftline(self) -> str:
-        """The program and the command that runs it, for compilers that Driftline has no short call of, such as those of
-        a plugin."""
+        """Return the program and the command that runs it with Driftline, for compilers without a short call for
+        scripts, such as those of a plugin.
+        """
         case = self.subject.case
         plugins = [part for plugin in case.options.plugins for part in ("--plugin", Path(plugin).name)]
         language, name = ("python", "program.py") if case.program.form == "source" else ("", "model.onnx")
@@ -91,6 +94,7 @@ class IssueDraft:
         return fenced(tail(_COLOURS.sub("", self.script.output).strip(), OUTPUT))
 
     def expected(self) -> str:
+        """Describe the expected result."""
         found = self.subject.evidence
         value = str(found.first.expected) if found.first else ", ".join(found.wanted)
         kind = self.subject.kind
@@ -103,6 +107,7 @@ class IssueDraft:
         return f"{markdown(self.subject.reason)}\n\n{self.output()}"
 
     def versions(self) -> str:
+        """Return the versions of the backend's packages, the framework, Python, the system and the processor."""
         subject = self.subject
         backend = BACKENDS.get(subject.target.backend)
         framework = _FRAMEWORKS["onnx" if subject.converted else subject.case.program.framework]
@@ -127,9 +132,9 @@ class IssueDraft:
 
 # What the templates of a tracker may have in braces.
 FIELDS: dict[str, Callable[[IssueDraft], str]] = {
-    "description": IssueDraft.describe,  # what is wrong, what is to blame, and a checklist of what was found out
-    "fuzzer_checklist": IssueDraft.fuzzer_checklist,  # what PyTorch asks of reports that a fuzzer found
-    "reproducer": IssueDraft.reproduce,  # the script; or where there is none, the program and the command that runs it
+    "description": IssueDraft.describe,  # the failure, what is blamed, and a checklist
+    "fuzzer_checklist": IssueDraft.fuzzer_checklist,  # the requirements of PyTorch for reports that a fuzzer found
+    "reproducer": IssueDraft.reproduce,  # the script; without one, the program and the command that runs it
     "output": IssueDraft.output,  # what the script prints
     "expected": IssueDraft.expected,
     "actual": IssueDraft.actual,
@@ -146,12 +151,12 @@ FIELDS: dict[str, Callable[[IssueDraft], str]] = {
 
 
 def _filled(template: str, draft: IssueDraft) -> str:
-    """The template with its fields written. Other braces, as in a vendor's code, stay what they are."""
+    """Fill in the known fields of a template. Other text in braces, as in a vendor's code, is left unchanged."""
     return re.sub(r"\{(\w+)\}", lambda found: FIELDS[found[1]](draft) if found[1] in FIELDS else found[0], template)
 
 
 def issue_text(subject: Subject, script: Exported) -> str:
-    """A title, then the sections of the project that is to blame."""
+    """Return the text of the issue: a title, then the sections that the blamed project asks for."""
     draft = IssueDraft(subject, script)
     lines = [f"# {markdown(subject.title)}", ""]
     for heading, template in subject.tracker.sections:
@@ -161,7 +166,7 @@ def issue_text(subject: Subject, script: Exported) -> str:
 
 
 def system() -> str:
-    """The operating system, without the machine's name."""
+    """Return the operating system and architecture, without the host name."""
     try:
         return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {platform.machine()}"
     except (OSError, KeyError):
@@ -169,7 +174,7 @@ def system() -> str:
 
 
 def processor() -> str:
-    """What vector instructions there are decides which kernels run."""
+    """Return the processor, its number of cores and its vector instructions, which decide which kernels run."""
     name, flags = platform.processor() or platform.machine(), ""
     try:
         with open("/proc/cpuinfo") as file:

@@ -1,4 +1,4 @@
-"""The model with its inputs, in the layout of the ONNX test suite: any runtime's own tools can run it.
+"""Write the model and its inputs in the layout of the ONNX test suite, so that the tools of any runtime can run it.
 
 FOLDER/model.onnx
 FOLDER/test_data_set_0/input_0.pb, ..., output_0.pb, ...    what goes in, and what should come out
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def write_model(subject: Subject, folder: Path) -> list[Path]:
-    """Write the folder; gives the files."""
+    """Write the folder and return the paths of the files."""
     import onnx
 
     program = subject.converted or subject.case.program
@@ -38,13 +38,16 @@ def write_model(subject: Subject, folder: Path) -> list[Path]:
 
 
 def require_folder(folder: Path) -> None:
-    """Refuse early what cannot be a folder to write into; folders that are missing are made."""
+    """Raise if the folder cannot be created, because an existing part of its path is a file. No folder is created
+    yet.
+    """
     present = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not present.is_dir():
         raise DriftlineError(f"--out {folder}: {present} is a file; for onnx name a folder.")
 
 
 def _write_folder(subject: Subject, model: onnx.ModelProto, folder: Path) -> list[Path]:
+    """Write the model, inputs and outputs into the folder and return the paths of the files."""
     data = folder / "test_data_set_0"
     data.mkdir(parents=True, exist_ok=True)
     (folder / "model.onnx").write_bytes(model.SerializeToString())

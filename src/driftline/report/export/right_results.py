@@ -1,5 +1,6 @@
-"""The control of a script: the same text with correctly rounded results in the place of the compiler's. A script is
-valid only if that ends with 0."""
+"""Build the control of a script: the same script with correctly rounded results in place of the compiler's. A script is
+valid only if its control exits with 0.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _KINDS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
 
 @dataclass(frozen=True)
 class Control:
-    """A recipe without the compiler, the files that its script reads, and what the results are, in words."""
+    """A recipe that does not use the compiler, a description of its results, and the files that its script reads."""
 
     recipe: Recipe
     words: str
@@ -29,8 +30,9 @@ class Control:
 
 
 def control_of(subject: Subject, recipe: Recipe) -> Control:
-    """The recipe with correctly rounded results in place of the compiler's. Where these are not known, as those of a
-    program that draws random numbers, the results of the unoptimised program are taken."""
+    """Return the recipe with correctly rounded results in place of the compiler's. If correctly rounded results are not
+    known, as for a program that draws random numbers, the results of the unoptimised program are used.
+    """
     if not subject.right or subject.kind not in _KINDS or recipe.samples or subject.draws:
         return Control(replace(recipe, got=recipe.expected), "the unoptimised result")
     right = {name: array for name, array in subject.right.items() if not name.startswith("mutated:")}

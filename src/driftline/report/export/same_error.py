@@ -1,4 +1,4 @@
-"""Does a script raise the error that its title names? Another error is another bug."""
+"""Compare the error that a script raises with the error in its title; a different error is a different bug."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ ALIKE = 0.9  # of two messages without numbers, names and places
 
 
 def another_error(subject: Subject, errors: str) -> str:
-    """Why the error that a script ended with is not the one of its title; an empty text where it is."""
+    """Return a sentence if the script ended with an error other than the one in its title, otherwise an empty
+    string.
+    """
     wanted = subject.evidence.raised
     shown = errors.partition("BUG: ")[2].strip()
     if subject.kind != Kind.ERROR or not wanted or not shown:
@@ -23,7 +25,9 @@ def another_error(subject: Subject, errors: str) -> str:
 
 
 def told_alike(one: str, other: str) -> bool:
-    """True if two errors, each `Type: message`, are the same but for numbers, names and places."""
+    """True if two errors, each `Type: message`, have the same type and nearly the same message, ignoring numbers, names
+    and paths.
+    """
     types, said = zip(*(text.partition(": ")[::2] for text in (one, other)), strict=True)
     if types[0].rpartition(".")[2] != types[1].rpartition(".")[2]:
         return False

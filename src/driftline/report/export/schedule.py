@@ -1,4 +1,4 @@
-"""The script of a schedule's bug, run in a clean process before it is called valid."""
+"""Export the script for a bug of a TVM schedule; it is run in a clean process before it is called valid."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from driftline.store import Bug
 
 
 def export_schedule(bug: Bug, trace: Trace) -> Exported:
+    """Write the script of a schedule's bug, run it, and return it with whether it shows the bug."""
     kind, stage = bug.fingerprint.kind, bug.fingerprint.stage
     about = f"apache-tvm {bug.findings[0].execution.get('version', '')}: {bug.summary}"
     text = script_of(trace, kind=kind, stage=stage, about=about)
@@ -22,7 +23,7 @@ def export_schedule(bug: Bug, trace: Trace) -> Exported:
 
 
 def _shows(bug: Bug, ran: CleanRun) -> str:
-    """How the run shows the bug, in words; empty when it does not."""
+    """Describe how the run shows the bug, or return an empty string if it does not."""
     evidence = bug.findings[0].evidence
     if bug.fingerprint.kind == Kind.CRASH:
         if ran.status is not None and ran.status < 0:

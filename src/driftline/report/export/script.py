@@ -1,8 +1,7 @@
-"""The script and the regression test of a bug, each run in a clean process before it is called valid.
+"""Export a bug as a script or a regression test, each run in a clean process before it is called valid.
 
-Several ways of writing a script are tried, the shortest first; the first that shows the bug of its title is taken. It
-must also be able to tell that there is no bug: with correctly rounded results in place of the compiler's it has to end
-with 0.
+There are several ways to write a script; they are tried from the shortest to the longest until one shows the bug. A
+valid script must also be able to pass: with correctly rounded results in place of the compiler's it has to exit with 0.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from driftline.report.scripts.tolerance import tolerance
 
 @dataclass(frozen=True)
 class Exported:
-    """A text, and whether it does what it says."""
+    """An exported text, and whether it was seen to show the bug."""
 
     text: str
     valid: bool
     reason: str  # how it was seen to be valid, or why it is not
-    output: str = ""  # what it prints
+    output: str = ""  # the output of the script
     subject: Subject | None = None  # the bug on the numbers that the script has
     control: str = ""  # the same script with right results in the place of the compiler's
     files: Mapping[str, bytes] = field(default_factory=dict)  # that the control reads
@@ -46,6 +45,7 @@ class Exported:
 
     @property
     def lines(self) -> int:
+        """The number of lines that are not blank."""
         return sum(bool(line.strip()) for line in self.text.splitlines())
 
     def to_json(self) -> dict[str, Any]:
@@ -59,17 +59,19 @@ class Exported:
 
 
 def export_script(subject: Subject) -> Exported:
-    """The shortest script that shows the bug; the first attempt, with the reason, when none does."""
+    """Return the shortest script that shows the bug, or the first attempt with the reason why it is not valid."""
     return _export(subject, _try_script, "script")
 
 
 def export_test(subject: Subject) -> Exported:
-    """The same as a test for pytest."""
+    """Return the shortest pytest test that fails because of the bug, or the first attempt with the reason why it is not
+    valid.
+    """
     return _export(subject, _try_test, "test")
 
 
 def _export(subject: Subject, attempt: Callable[[Subject, Recipe], Exported], what: str) -> Exported:
-    """The first valid attempt: on plain numbers, then on the failing inputs as they are."""
+    """Return the first valid attempt: first with plain numbers as inputs, then with the original failing inputs."""
     for plain in subject.plainer:
         for recipe in recipes_of(plain):
             tried = attempt(plain, recipe)
@@ -139,21 +141,23 @@ def _try_test(subject: Subject, recipe: Recipe) -> Exported:
 
 
 def _not_separated(subject: Subject) -> str:
-    """Why the script says nothing about right or wrong; an empty text where its tolerance tells the two apart."""
+    """Return a sentence if no tolerance separates right from wrong results in the script, otherwise an empty string."""
     if subject.kind != Kind.WRONG_VALUE or tolerance(subject.failing()).separates:
         return ""
     return "no tolerance lets a correctly rounded result pass and shows the bug"
 
 
 def pins(subject: Subject, recipe: Recipe, check: Check) -> list[str]:
-    """The exact versions of what the script imports."""
+    """Return `name==version` for each package that the script imports."""
     arrays = ("numpy",) if "import numpy as np" in (*recipe.imports, *check.imports) else ()
     packages = tuple(dict.fromkeys((*recipe.packages, *arrays)))
     return [f"{name}=={version}" for name, version in subject.versions(packages).items()]
 
 
 def _interpreter(subject: Subject, recipe: Recipe) -> tuple[str, str]:
-    """What can run the script, and that in words: this interpreter, one that has the other release, or uv makes one."""
+    """Return the interpreter that can run the script and a description of it: this one, an existing environment with
+    the other release, or one that uv makes.
+    """
     environment = subject.environment
     if environment is None:
         return HERE, "a clean process"
@@ -163,7 +167,7 @@ def _interpreter(subject: Subject, recipe: Recipe) -> tuple[str, str]:
 
 
 def _problem(subject: Subject, recipe: Recipe, check: Check) -> str:
-    """Why there is nothing to run."""
+    """Return the reason why the script cannot be run, or an empty string."""
     if not recipe.got:
         return f"{subject.target} has no call that is short enough for a script"
     if check.problem:
@@ -180,13 +184,15 @@ def _problem(subject: Subject, recipe: Recipe, check: Check) -> str:
 
 
 def _tells_of_error(subject: Subject, ran: CleanRun) -> bool:
-    """Did the script end with the right error, inside another one that the compiler raised because of it, or in what it
-    wrote before?"""
+    """True if the expected error appears in the output of the script, for instance as the cause of another error or in
+    a log.
+    """
     words = telling_words(subject.failing().message)
     return subject.failing().kind == Kind.ERROR and bool(words) and words in ran.errors
 
 
 def _why_not(subject: Subject, ran: CleanRun) -> str:
+    """Explain why a script that was run does not show the bug."""
     if ran.status == 0 and subject.after_another_call:
         return "it ends with 0: the bug shows in a later call, which driftline replay makes"
     if ran.status == 0:

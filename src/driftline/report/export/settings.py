@@ -1,4 +1,4 @@
-"""A target of ours in the words of the compiler's own users: what to set so that it runs that way."""
+"""Express a target's options in the settings of the compiler's own API."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from driftline.core.target import Target
 
 
 def in_their_words(target: Target) -> str:
-    """As code to copy; the name of the target where there is no public switch."""
+    """Return code that sets the options of a target, or the name of the target if the compiler has no public setting
+    for them.
+    """
     said = BACKENDS.get(target.backend).settings_text(dict(target.options))
     return code(said) if said else f"Driftline's {code(str(target))}"

@@ -1,4 +1,4 @@
-"""What is exported: a bug with the smallest case that is known of it, and everything that was found out about it."""
+"""Collect everything that is exported about a bug: its smallest known case and all results of diagnosis."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from driftline.report.title_facts import facts_of
 from driftline.report.titles import facts_in
 from driftline.store import Bug, Finding
 
-PLAIN = "plain numbers for a script"  # the origin of inputs that stand for the failing ones
+PLAIN = "plain numbers for a script"  # the origin of plain inputs that replace the failing ones
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One bug, ready to be written down."""
+    """A bug with the data from which every export is written."""
 
     bug: Bug
     finding: Finding
-    case: Case  # the reduced one where there is one; with one target
+    case: Case  # the reduced case if there is one; it has one target
     verdict: Mapping[str, Any]  # on that case
     operators: tuple[str, ...]
     converted: Program | None = None  # the ONNX model that the compiler was really given
@@ -65,24 +65,24 @@ class Subject:
 
     @property
     def pooled(self) -> bool:
-        """Does it show over all its inputs together only?"""
+        """True if the error shows only when all inputs are judged together, not on a single input."""
         return self.evidence.pooled_z is not None
 
     @property
     def after_another_call(self) -> bool:
-        """Is a first call right, as far as is known?"""
+        """True if the bug shows only after another call, as far as is known."""
         return AFTER_ANOTHER_CALL in self.case.program.circumstances
 
     @property
     def arrays(self) -> Arrays:
-        """The inputs that fail."""
+        """The inputs of the failing sample."""
         index = self.evidence.sample or 0
         samples = self.case.samples
         return samples[index].arrays if index < len(samples) else samples[0].arrays if samples else {}
 
     @property
     def failure(self) -> Mapping[str, str]:
-        """What was raised, or how the process died."""
+        """The exception that was raised, or the signal that ended the process; empty if neither occurred."""
         found = self.evidence
         if found.exception or found.signal:
             return {"type": found.exception or found.signal, "message": found.said, "traceback": found.traceback}
@@ -90,12 +90,12 @@ class Subject:
 
     @property
     def blamed(self) -> str:
-        """What is at fault: the backend, or a converter."""
+        """The name of the backend or converter that is blamed."""
         return self.bug.fingerprint.backend
 
     @property
     def tracker(self) -> Tracker:
-        """Where bugs of that backend or converter are reported."""
+        """The issue tracker of the blamed backend or converter."""
         link = next((link for link in CONVERTERS if link.name == self.blamed), None)
         if link:
             return link.tracker
@@ -103,7 +103,7 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """What is wrong on the case that is exported, behind the name of what is at fault."""
+        """The blamed backend or converter, followed by what is wrong on the exported case."""
         mark = self.bug.fingerprint
         as_found = self.reduction is None and not any(sample.origin == PLAIN for sample in self.case.samples)
         facts = facts_in(self.finding.verdict) if as_found else None
@@ -116,7 +116,7 @@ class Subject:
         return str(self.verdict.get("reason") or self.bug.summary)
 
     def failing(self) -> ShownFailure:
-        """What a script needs to know of the failure."""
+        """Return the facts about the failure that a script is written from."""
         output = self.expected.get(self.evidence.output)
         first = output if output is not None else next(iter(self.expected.values()), None)
         dtype = first.dtype.name if first is not None else _guess_dtype(self.arrays)
@@ -135,7 +135,9 @@ class Subject:
         )
 
     def versions(self, packages: Sequence[str]) -> dict[str, str]:
-        """The release of each package that the failing run used."""
+        """Return the version of each package that was used in the failing run; packages that are not found are left
+        out.
+        """
         environment = self.environment
         backend = BACKENDS.get(self.target.backend)
         found = {}
@@ -148,7 +150,9 @@ class Subject:
 
     @cached_property
     def environment(self) -> Environment | None:
-        """The one that the failing run needed beside this: with another release, or with the converter."""
+        """The separate environment that the failing run used, for another release or for a converter; None if there was
+        none.
+        """
         backend, program = BACKENDS.get(self.target.backend), self.case.program
         if self.target.version:
             return find_environment(backend.packages, self.target.version)
@@ -163,6 +167,7 @@ def _guess_dtype(arrays: Arrays) -> str:
 
 
 def installed_version(package: str) -> str:
+    """Return the installed version of a package without its local suffix, or an empty string."""
     try:
         return importlib.metadata.version(package).partition("+")[0]
     except importlib.metadata.PackageNotFoundError:
@@ -170,7 +175,7 @@ def installed_version(package: str) -> str:
 
 
 def release_in(environment: Environment, package: str) -> str:
-    """The release of a package in an environment; nothing when it is not there."""
+    """Return the version of a package in an environment, or an empty string if it is not installed there."""
     name = package.replace("-", "_").lower()
     folders = Path(environment.path).glob(f"lib/python*/site-packages/{name}-*.dist-info")
     found = next((folder.name.removesuffix(".dist-info").rpartition("-")[2] for folder in folders), "")
@@ -178,7 +183,7 @@ def release_in(environment: Environment, package: str) -> str:
 
 
 def facts(subject: Subject, script: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that is known, as JSON; docs/json.md describes it."""
+    """Return everything that is known about the bug as JSON; docs/json.md has the schema."""
     return {
         "bug": subject.bug.to_json(),
         "title": subject.title,

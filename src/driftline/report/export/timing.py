@@ -1,5 +1,6 @@
-"""The script of a finding that is about speed: it prints both times, and is run in a clean process before it is called
-valid."""
+"""Export a script for a finding about speed. The script prints both times and is run in a clean process before it is
+called valid.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class SideCall:
     """How a script runs one side: the compiler's call, and whether it takes the ONNX model."""
 
     target: Target
-    call: ScriptCall | None  # nothing: the program itself
+    call: ScriptCall | None  # None: the program itself is called
     through_model: bool = False
 
     prepared: str = "prepared"  # the name of the function that compiles an ONNX model
@@ -90,7 +91,7 @@ def _tried(text: str, control: str) -> Exported:
 
 
 def call_of(target: Target, framework: str) -> SideCall | None:
-    """How a target is run; nothing where that takes more than a few lines."""
+    """Return how a script runs a target, or None if that takes more than a few lines."""
     if target.backend == _EAGER.backend:
         return SideCall(target, None) if framework == "torch" else None
     call = first_call(target, framework)
@@ -105,7 +106,9 @@ def _setup(side: SideCall) -> tuple[str, ...]:
 
 
 def recipe_of(case: Case, sides: Sequence[SideCall]) -> tuple[Recipe, str]:
-    """The program and its inputs with what both sides define, and how a call of the program takes its inputs."""
+    """Return a recipe with the program, its inputs and the definitions of both sides, and the arguments of a call of
+    the program.
+    """
     program, sample = case.program, case.samples[0]
     recipe = make_recipe(
         program, sample.arrays, _EAGER, own_inputs=sample.origin == "example", room=0, seed=case.options.seed
@@ -142,7 +145,7 @@ def _timed(side: SideCall, arguments: str, framework: str) -> TimedSide:
 
 
 def _arguments(recipe: Recipe) -> tuple[list[str], str]:
-    """Lines that make the arguments before anything is timed, and how a call takes them."""
+    """Return lines that create the arguments before timing starts, and the argument list of a call."""
     if not recipe.expected.startswith("call("):
         return [], recipe.expected.partition("(")[2].removesuffix(")")
     lines = [
@@ -154,11 +157,12 @@ def _arguments(recipe: Recipe) -> tuple[list[str], str]:
 
 
 def _defines(side: SideCall) -> set[str]:
+    """Return the names of the functions and classes that a side defines."""
     return set(re.findall(r"^(?:def|class) (\w+)", side.text, re.MULTILINE))
 
 
 def _with_own_names(side: SideCall) -> SideCall:
-    """The side with other names for what it defines: two forms of one compiler call theirs alike."""
+    """Rename the definitions of a side, since two sides of one compiler use the same names."""
     call = side.call
     if call is None:
         return side

@@ -1,8 +1,8 @@
-"""The bug of a script that calls the compiler itself, written down for others: as a script, an issue and a test.
+"""Export the bug of a user's script that calls the compiler itself: as a script, an issue and a test.
 
-Where the difference shows in what the script prints, or in how it ends, a few lines in front of the script run it
-twice, without the compiler and with it, and compare. Otherwise the script stands as it is below a comment that says
-what differs. Either text is run before it is called valid.
+If the difference shows in what the script prints or how it exits, a few lines before the script run it twice, without
+the compiler and with it, and compare. Otherwise the script is left unchanged below a comment that describes the
+difference. Either text is run before it is called valid.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ import torch
 
 torch.compiler.set_stance(os.environ["STANCE"])
 """
-_IN_NUMBERS = (Change.VALUE,)  # rounding may change what is printed of these
+_IN_NUMBERS = (Change.VALUE,)  # rounding may change the printed text
 
 
 @dataclass(frozen=True)
 class UserScriptBug:
-    """A bug with its script, and how it is asked again."""
+    """A bug of a user's script with the script's text, its target, and the function that runs the check again."""
 
     bug: Bug
     finding: Finding
@@ -91,19 +91,19 @@ class UserScriptBug:
         return str(self.finding.execution.get("version") or "")
 
     def with_backend(self) -> str:
-        """The script, with the backend of the target in place of its own."""
+        """Return the script with the target's backend in place of its own."""
         name = BACKEND_NAMES.get(self.target.backend)
         return self.text if name is None else _in_front(_OTHER_BACKEND.replace("BACKEND", string(name)), self.text)
 
     def head(self) -> str:
-        """What differs, as comments."""
+        """Return comments with the title and the differences."""
         told = [self.title, f"Found by Driftline {driftline.__version__} as {self.bug.id}, torch {self.version}."]
         told += [f"- {one['sentence']}" for one in self.differences]
         return "".join(f"# {comment(line)}\n" for line in told)
 
 
 def export_user_script(bug: UserScriptBug) -> Exported:
-    """The script: one that compares by itself where that shows the bug, else the user's below a comment."""
+    """Return a script that compares by itself if that shows the bug, otherwise the user's script below a comment."""
     alone = _comparing(bug)
     if alone is not None and alone.valid:
         return alone
@@ -112,7 +112,7 @@ def export_user_script(bug: UserScriptBug) -> Exported:
 
 
 def export_user_test(bug: UserScriptBug) -> Exported:
-    """A test for pytest, which asks `driftline.check_script`."""
+    """Return a pytest test that calls `driftline.check_script`."""
     name = identifier(bug.bug.id)
     text = f'''{bug.head()}import driftline
 
@@ -129,7 +129,7 @@ def test_{name}(tmp_path):
 
 
 def export_user_issue(bug: UserScriptBug) -> Exported:
-    """The text of an issue for PyTorch."""
+    """Return the text of an issue for PyTorch."""
     script = export_user_script(bug)
     heading, versions = PYTORCH.sections[0][0], PYTORCH.sections[-1][0]
     lines = [f"# {markdown(bug.title)}", "", f"### {heading}", ""]
@@ -158,7 +158,9 @@ def _row(one: Mapping[str, Any]) -> str:
 
 
 def _comparing(bug: UserScriptBug) -> Exported | None:
-    """The script with a comparison in front; None for differences in numbers."""
+    """Return the script with a comparison in front of it, or None if numbers differ, since rounding may change printed
+    numbers.
+    """
     if not bug.differences or bug.differences[0]["kind"] in _IN_NUMBERS:
         return None
     text = bug.head() + _in_front(_TWICE, bug.with_backend())
@@ -175,7 +177,7 @@ def _comparing(bug: UserScriptBug) -> Exported | None:
 
 
 def _checked(bug: UserScriptBug, text: str, script: str, target: Target | None = None) -> Exported:
-    """The text, valid if the script in it differs from eager as the bug does."""
+    """Return the text as an `Exported`, valid if running `script` on the target shows the bug again."""
     target = target or Target(AS_IT_STANDS, bug.target.version)
     answer, reason = bug.ask(script, target)
     if answer is ReplayAnswer.STILL_FAILS:
@@ -191,7 +193,7 @@ _ANSWERS = {
 
 
 def _in_front(lines: str, text: str) -> str:
-    """The script with lines in front of its first statement; its docstring and imports from `__future__` stay first."""
+    """Insert lines before the first statement of the script, after its docstring and its imports from `__future__`."""
     last = 0
     for number, node in enumerate(ast.parse(text).body):
         docstring = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -203,7 +205,7 @@ def _in_front(lines: str, text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A Python literal of several lines that gives the text back."""
+    """Return a Python literal of several lines that evaluates to the text."""
     if "'''" not in text and "\\" not in text and not text.endswith("'") and text.isascii():
         return f"'''\\\n{text}'''"
     return "(\n" + "".join(f"    {string(line)}\n" for line in text.splitlines(keepends=True)) + ")"

@@ -1,4 +1,4 @@
-"""The ways to write the program and the inputs of a bug as the parts of a script, the shortest first."""
+"""Write the program and the inputs of a bug as the parts of a script, in several ways from short to long."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ from driftline.report.scripts.recipe_torch import without_onednn
 from driftline.report.scripts.render import make_recipe
 from driftline.report.scripts.unwritten import with_filled_memory
 
-_EAGER = "eager"  # the backend that is blamed for what torch's own kernels get wrong
+_EAGER = "eager"  # the backend that is blamed for wrong results of torch's own kernels
 _SEED = re.compile(r"(?:torch\.manual_seed|tf\.random\.set_seed|np\.random\.seed)\(\d+\)")
 _DRAWING = re.compile(r"rand|normal|uniform|bernoulli")  # functions that make random inputs
 _OWN_SEED = re.compile(r"np\.random\.default_rng\(\d+\)\.\w+")  # numbers that are the same each time
 
 
 class Way(Protocol):
-    """One way to write a script; without room, large tensors are drawn from a seed."""
+    """A function that writes a recipe. Tensors that exceed `room` are drawn from a seed."""
 
     def __call__(self, *, room: int) -> Recipe: ...
 
 
 def recipes_of(subject: Subject) -> Iterator[Recipe]:
-    """Ways to write it, the best first. The last ones are for what oneDNN gets wrong in eager as well."""
+    """Yield recipes for the bug, the best first. The last recipes disable oneDNN in eager, for bugs that eager shares
+    through oneDNN.
+    """
     if subject.pooled:
         recipes = list(_pooled_recipes(subject))
     elif subject.after_another_call:
@@ -46,14 +48,16 @@ def recipes_of(subject: Subject) -> Iterator[Recipe]:
     if not subject.draws:
         recipes = [_without_seed(recipe) for recipe in recipes]
     plain = [without_onednn(recipe) for recipe in recipes if recipe.flavour == "torch"]
-    if subject.blamed == _EAGER:  # no compiler is needed to show what eager itself gets wrong
+    if subject.blamed == _EAGER:  # a bug of eager itself shows without a compiler
         torch = [recipe for recipe in recipes if recipe.flavour == "torch"]
         yield from dict.fromkeys(without_onednn(replace(recipe, got=recipe.expected)) for recipe in torch)
     yield from dict.fromkeys((*recipes, *plain))
 
 
 def _without_seed(recipe: Recipe) -> Recipe:
-    """The recipe without seeds, of a program that draws nothing; unless its inputs are drawn."""
+    """Remove seeds from the recipe, unless its inputs are drawn at random. Use for programs that draw no random
+    numbers.
+    """
     kept = [line for line in recipe.setup if not _SEED.fullmatch(line)]
     made = [*kept, *(recipe.definitions if any(line.startswith("function, inputs = ") for line in kept) else ())]
     drawn = any(_DRAWING.search(_OWN_SEED.sub("", line)) for line in made)
@@ -68,7 +72,9 @@ def _single_recipes(subject: Subject) -> Iterator[Recipe]:
 
 
 def _pooled_recipes(subject: Subject) -> Iterator[Recipe]:
-    """Over many inputs: any that a seed gives, or else those of the finding."""
+    """Yield recipes for a bug that shows over many inputs together: with inputs drawn from a seed, then with the listed
+    inputs.
+    """
     samples = [list(_ways(subject, sample.arrays)) for sample in subject.case.samples]
     for ways in zip(*samples, strict=True):
         drawn = with_drawn_inputs(ways[0](room=DRAWN))
@@ -77,8 +83,9 @@ def _pooled_recipes(subject: Subject) -> Iterator[Recipe]:
 
 
 def _later_recipes(subject: Subject) -> Iterator[Recipe]:
-    """With calls before the one that fails: the one right before it alone, or all of them. What an error ended is not
-    known to be of one call."""
+    """Yield recipes that make earlier calls before the failing one: the call right before it, then all earlier calls.
+    After an error the failing call may be unknown; each is tried.
+    """
     case, options, samples = subject.case, subject.case.options, subject.case.samples
     program = subject.converted or case.program
     unknown = subject.after_another_call and not subject.evidence.sample
@@ -120,7 +127,7 @@ def _with_literals(make: Way, expected: Arrays, *, room: int) -> Recipe:
 
 
 def _has_own_inputs(subject: Subject) -> bool:
-    """True if the program's text makes the failing inputs."""
+    """True if the program's own code creates the failing inputs."""
     index = subject.evidence.sample or 0
     origin = subject.case.samples[index].origin
     return origin == "example" or (subject.reduction is not None and origin != PLAIN)

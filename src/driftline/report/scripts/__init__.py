@@ -1,1 +1,1 @@
-"""Scripts that run by themselves: a program, its inputs and the call of one compiler, written as Python text."""
+"""Write scripts that run by themselves: a program, its inputs and a compiler call as Python text."""

@@ -1,4 +1,4 @@
-"""The calls of a target's compiler that a script may use, as its backend says them."""
+"""Look up the calls of a target's compiler that a script may use; the backend defines them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.report.scripts.parts import EXPORT
 
 
 def script_calls(target: Target, framework: str) -> list[ScriptCall]:
-    """The calls for a program of a framework, the best first; none when the compiler has no short one."""
+    """Return the calls for a program of the framework, the best first; empty if the compiler has no short call."""
     if target.backend not in BACKENDS:  # of a plugin that is not loaded: a store is read without it too
         return []
     backend, options = BACKENDS.get(target.backend), dict(target.options)
@@ -22,11 +22,12 @@ def script_calls(target: Target, framework: str) -> list[ScriptCall]:
 
 
 def first_call(target: Target, framework: str) -> ScriptCall | None:
+    """Return the best call for a program of the framework, or None."""
     return next(iter(script_calls(target, framework)), None)
 
 
 def _exporting(call: ScriptCall) -> ScriptCall:
-    """From a torch program to an ONNX model, which the call runs."""
+    """Wrap a call that takes an ONNX model so that it exports a torch program first."""
     text = EXPORT.format(call=call.call)
     return replace(
         call,

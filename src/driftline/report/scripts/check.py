@@ -1,6 +1,6 @@
-"""How a script decides whether a bug shows: the test that fits the kind of failure.
+"""Write the part of a script that decides whether the bug shows, depending on the kind of failure.
 
-A script ends with exit status 1 and a line that starts with `BUG:` when it shows, and with 0 when it does not. Wrong
+A script ends with exit status 1 and a line that starts with `BUG:` if the bug shows, and with 0 if it does not. Wrong
 numbers are compared by `elements.py`, with the tolerance of `tolerance.py`; the other kinds are here.
 """
 
@@ -20,7 +20,7 @@ from driftline.report.scripts.tolerance import tolerance
 
 
 class WordsIn(StrEnum):
-    """Where the words of an error are found, as an expression."""
+    """The expression in a script in which the words of an error are found."""
 
     MESSAGE = "str(error)"
     TRACEBACK = "traceback.format_exc()"  # the compiler raises errors of its own around it
@@ -28,7 +28,7 @@ class WordsIn(StrEnum):
 
 
 def check_for(failing: ShownFailure, recipe: Recipe, *, told: WordsIn = WordsIn.MESSAGE) -> Check:
-    """The check that fits a failure. `told`: where an error says what went wrong."""
+    """Return the check for the kind of the failure. `told`: where the error's words are found."""
     kind = failing.kind
     if kind == Kind.BIAS:
         return drift_check(failing.evidence.direction or "scale", recipe)
@@ -49,7 +49,7 @@ _MADE = ("expected = EXPECTED", "got = GOT")
 
 
 def _structure(failing: ShownFailure, recipe: Recipe) -> Check:
-    """Outputs missing or surplus, or an input that is changed on one side only."""
+    """Check for missing or surplus outputs, or for an input that only one side changes."""
     if not failing.evidence.output.startswith("mutated:") or recipe.flavour != "torch":
         test = "assert len(got) == len(expected), f'{len(got)} outputs, expected {len(expected)}'"
         lines = ("try:", f"    {test}", "except AssertionError as error:", '    sys.exit(f"BUG: {error}")')
@@ -104,7 +104,7 @@ def _missing_error() -> Check:
 
 
 def _child(failing: ShownFailure, *, own_process: bool = False) -> Check:
-    """The compiled run may take its process with it, use up all memory, or never end: it gets a process of its own."""
+    """Check in a child process, since the compiled run may crash, use up all memory, or never end."""
     run = [f"ended = {_CHILD}).returncode"]
     gibibytes = max(1, failing.memory >> 30)
     limit = f"    resource.setrlimit(resource.RLIMIT_DATA, ({gibibytes} << 30, {gibibytes} << 30))"
@@ -138,8 +138,9 @@ _CHILD = 'subprocess.run([sys.executable, __file__, "child"]'
 
 
 def telling_words(message: str) -> str:
-    """The longest piece of a message without numbers, paths, names of C++ and places in MLIR, which change from run to
-    run. What comes after the first sentence is often about something else."""
+    """Return the longest piece of an error message without numbers, paths, C++ names and MLIR locations, which vary
+    between runs. The first sentence is preferred, since later ones are often about something else.
+    """
     line = first_line(message, 2000)
     first = re.split(r"\.(?=\s|[A-Z])", line)[0]
     words = _longest_piece(first)

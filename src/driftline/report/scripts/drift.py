@@ -1,6 +1,6 @@
-"""Scripts for drifts: no element is wrong by itself, but the errors of many lean to one side.
+"""Write scripts for bias: no element is wrong by itself, but the errors of many elements lean to one side.
 
-One input may be enough to show that; else the script runs over many, drawn from a seed or written out.
+One input may be enough to show that; otherwise the script runs over many inputs, drawn from a seed or written out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def drift(pairs):
 
 
 def drift_check(direction: str, recipe: Recipe) -> Check:
-    """The drift over one input, or over many; single elements say nothing."""
+    """Return the check that measures the mean error over one input or over many; it does not judge single elements."""
     torch = recipe.flavour == "torch"
     difference = "x.double() - y.double()" if torch else "np.float64(x) - np.float64(y)"
     relative = f"({difference}) / {'y.double()' if torch else 'np.float64(y)'}"
@@ -46,7 +46,7 @@ def drift_check(direction: str, recipe: Recipe) -> Check:
 
 
 def with_drawn_inputs(recipe: Recipe) -> Recipe | None:
-    """Many inputs from one seed. The recipe is one of which every input is drawn."""
+    """Return the recipe with many inputs drawn from one seed, or None unless the recipe draws all its inputs."""
     given = given_inputs(recipe)
     if _GENERATOR not in given:
         return None
@@ -55,7 +55,9 @@ def with_drawn_inputs(recipe: Recipe) -> Recipe | None:
 
 
 def with_listed_inputs(recipes: Sequence[Recipe]) -> Recipe | None:
-    """The very inputs of a finding: recipes that differ in their inputs alone become one."""
+    """Merge recipes that differ only in their inputs into one that lists all these inputs; None if some inputs are not
+    written out.
+    """
     given = [given_inputs(recipe) for recipe in recipes]
     if not all(given) or any(recipe.left_out for recipe in recipes):
         return None

@@ -1,5 +1,6 @@
-"""How a script compares results element by element: it prints a few wrong elements by their index, and how many there
-are. Whole tensors are never printed: nobody finds the wrong one of a thousand numbers."""
+"""Compare results element by element in a script. The script prints the index of a few wrong elements and their count,
+never whole tensors.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _TORCH_SPECIAL = "def special(x):\n    return torch.where(x.isfinite(), 0, x)  #
 
 @dataclass(frozen=True)
 class _Words:
-    """How one library writes what a comparison needs."""
+    """The expressions of one library (torch or numpy) that a comparison is written with."""
 
     module: str
     leaves: str  # the list of all outputs; a place for an expression
@@ -37,7 +38,7 @@ class _Words:
 
 
 def element_check(failing: ShownFailure, recipe: Recipe, allowed: ScriptTolerance) -> Check:
-    """The check of the wrong output, or of all outputs where it is not known which one is wrong."""
+    """Return the check of the wrong output, or of all outputs if it is not known which one is wrong."""
     words = _words(recipe, failing.dtype)
     remark = () if failing.kind != Kind.WRONG_VALUE or allowed.is_exact else (f"# {allowed.remark}",)
     definitions = (words.special,) if _compares_special(failing) else ()
@@ -79,7 +80,7 @@ def element_check(failing: ShownFailure, recipe: Recipe, allowed: ScriptToleranc
 
 
 def is_one_tensor(failing: ShownFailure, recipe: Recipe) -> bool:
-    """True if a torch program returns a tensor by itself, in no list and no dict."""
+    """True if a torch program returns a single tensor that is not in a list or a dict."""
     named = any(_OUTPUT_KEY.search(text) for text in recipe.definitions)
     wrapped = recipe.expected.startswith("tree_leaves(") or "with_gradients" in recipe.expected + recipe.got
     lone = [name for name in failing.expected if not name.startswith("mutated:")] == [LONE_OUTPUT]
@@ -87,7 +88,7 @@ def is_one_tensor(failing: ShownFailure, recipe: Recipe) -> bool:
 
 
 def _listed(expression: str, index: int) -> str:
-    """One of the results that are written out as a list; an empty text where they are computed."""
+    """Return the source of one result if the results are written out as a list, otherwise an empty string."""
     parsed = ast.parse(expression, mode="eval").body
     if not isinstance(parsed, ast.List) or index >= len(parsed.elts):
         return ""
@@ -95,7 +96,7 @@ def _listed(expression: str, index: int) -> str:
 
 
 def kind_check(failing: ShownFailure, recipe: Recipe) -> Check:
-    """The check of the dtypes or the shapes of all outputs."""
+    """Return the check that compares the dtypes or the shapes of all outputs."""
     what = "dtype" if failing.kind == Kind.WRONG_DTYPE else "shape"
     words = _words(recipe)
     one = f"tuple(x.{what})" if what == "shape" else f"x.{what}"
@@ -122,7 +123,7 @@ def _words(recipe: Recipe, dtype: str = "float32") -> _Words:
 
 
 def _wrong(got: str, expected: str, failing: ShownFailure, words: _Words, allowed: ScriptTolerance) -> str:
-    """An expression that is true where an element is wrong."""
+    """Return an expression that is true where an element is wrong."""
     module, kind = words.module, failing.kind
     if kind == Kind.WRONG_ZERO_SIGN:
         return f"({expected} == 0) & ({module}.signbit({got}) != {module}.signbit({expected}))"
@@ -139,12 +140,14 @@ def _wrong(got: str, expected: str, failing: ShownFailure, words: _Words, allowe
 
 
 def _compares_special(failing: ShownFailure) -> bool:
-    """True for a NaN in the place of an infinity, or an infinity in the place of the other one."""
+    """True if a NaN stands in place of an infinity, or an infinity has the wrong sign; then NaN and Inf themselves are
+    compared.
+    """
     return failing.kind == Kind.WRONG_NONFINITE and not _finite_on_one_side(failing.evidence)
 
 
 def _finite_on_one_side(evidence: Evidence) -> bool:
-    """True if one of the two values that were written down is finite and the other is not."""
+    """True if exactly one of the expected and the actual value is finite."""
     first = evidence.first
     return first is not None and math.isfinite(first.expected) != math.isfinite(first.got)
 

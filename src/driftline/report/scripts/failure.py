@@ -1,4 +1,4 @@
-"""What a script needs to know of the failure that it shows."""
+"""The facts about a failure that a script needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from driftline.core.tensors import Arrays
 
 @dataclass(frozen=True)
 class ShownFailure:
-    """What is known of a failure, as far as a script needs it."""
+    """The facts about a failure that a script needs, taken from its evidence and its case."""
 
     kind: str
     evidence: Evidence
@@ -24,13 +24,14 @@ class ShownFailure:
 
     @property
     def outputs(self) -> int:
-        """The number of outputs; 0 where it is not known."""
+        """The number of outputs; 0 if it is not known."""
         return len(self.expected)
 
     @property
     def index(self) -> int | None:
-        """The index of the wrong output among the results, where it is known. Gradients and changed inputs have none: a
-        script lists them in an order of its own."""
+        """The index of the wrong output among the results, or None if it is not known. Gradients and changed inputs
+        have no index, since a script lists them in another order.
+        """
         names = self._results
         if self.evidence.output not in names and len(names) < len(self.expected):
             return None
@@ -40,11 +41,13 @@ class ShownFailure:
 
     @property
     def _results(self) -> list[str]:
-        """The names of the outputs without the inputs that a call changes, which a script does not list."""
+        """The names of the outputs, without the changed inputs, which a script does not list."""
         return [name for name in self.expected if not name.startswith("mutated:")]
 
     def of_wrong_output(self) -> tuple[Arrays, Arrays]:
-        """The expected and the right outputs that a script compares: the wrong one, or all where it is not known."""
+        """Return the expected and the correctly rounded outputs that a script compares: the wrong output, or all if it
+        is not known.
+        """
         index = self.index
         if index is None:
             return self.expected, self.right

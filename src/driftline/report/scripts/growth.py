@@ -1,5 +1,6 @@
-"""How a script shows that compiling takes ever longer, or ever more memory: it starts itself once for each size, and
-prints what compiling that many copies of the program took."""
+"""Show in a script that compile time or memory grows faster than the program. The script starts itself once for each
+size and prints the cost of compiling that many copies of the program.
+"""
 
 from __future__ import annotations
 
@@ -86,8 +87,9 @@ def exponent(sizes, values):
 
 @dataclass(frozen=True)
 class Compiling:
-    """How a script repeats a program and compiles it: what it defines, lines that run before anything is measured, with
-    `copies`, and an expression that compiles and runs it once."""
+    """The parts of a script that repeats a program and compiles it: a definition, lines that run before measuring (they
+    use `copies`), and an expression that compiles and runs the program once.
+    """
 
     definition: str
     prepare: tuple[str, ...]
@@ -95,8 +97,9 @@ class Compiling:
 
 
 def growth_check(compiling: Compiling, sizes: Mapping[int, int], *, memory: bool, limit: float, least: float) -> Check:
-    """The end of such a script. `sizes` maps nodes to copies; below `least` seconds or MiB at the largest size nothing
-    is a bug."""
+    """Return the end of the script. `sizes` maps numbers of nodes to numbers of copies. If the largest size needs less
+    than `least` seconds or MiB, no bug is reported.
+    """
     what, unit, place = ("memory", "MiB", 1) if memory else ("CPU time", "s", 0)
     lines = [
         "if len(sys.argv) > 1:",

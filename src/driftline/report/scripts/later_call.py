@@ -1,4 +1,6 @@
-"""Scripts for what a first call does not show: they compile once, and make the calls before the one that is wrong."""
+"""Write scripts for bugs that a first call does not show: they compile once and make the earlier calls before the
+failing one.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ _ONCE = "compile_once(model, inputs)"
 def later_call_recipe(
     program: Program, samples: Sequence[Inputs], target: Target, *, grad: bool = False, seed: int = 0, room: int = ROOM
 ) -> Recipe | None:
-    """The last of the samples is the one that fails. `None` where the compiler has no short call that compiles only, or
-    the inputs are made by the program's own factory or take too much room."""
+    """Return a recipe that fails at the last of the samples. None if the compiler has no short call that only compiles,
+    if the program's factory makes the inputs, or if they take too much room.
+    """
     calls = (_that_compiles(call) for call in script_calls(target, program.framework))
     call = next((call for call in calls if call), None)
     if call is None:
@@ -37,13 +40,15 @@ def _that_compiles(call: ScriptCall) -> ScriptCall | None:
 
 
 def _joined(recipes: Sequence[Recipe], compiling: str) -> Recipe | None:
-    """Recipes that differ in their inputs alone, as one. `compiling`: the part of each that compiles the program."""
+    """Merge recipes that differ only in their inputs. `compiling`: the expression in each recipe that compiles the
+    program.
+    """
     last, given = recipes[-1], [given_inputs(recipe) for recipe in recipes]
     if not all(given) or any(recipe.left_out for recipe in recipes) or last.got.count(compiling) != 1:
         return None
     got = last.got.replace(compiling, "compiled")
     kept = [line for line in last.setup if not line.startswith(INPUTS)]
-    # Names for NaN and Inf, and what unpacks many values, where an earlier call alone needs them.
+    # Names for NaN and Inf, and functions that unpack values, if only an earlier call needs them.
     more = [line for one in recipes for line in one.setup if not line.startswith(INPUTS) and line not in kept]
     text = [part for one in recipes for part in one.definitions if part not in last.definitions]
     first, *others = given[:-1]

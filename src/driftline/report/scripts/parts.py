@@ -1,4 +1,4 @@
-"""The parts of scripts that no compiler needs to tell: text of functions that `render.py` puts together."""
+"""Text of functions that scripts contain whatever the compiler; `render.py` puts the parts together."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def laid_out(example, values):
 
 # -- torch programs ----------------------------------------------------------------------------------------------------
 
-# Through an ONNX model, and what a compiler is called with.
+# A call through an ONNX model, with the arguments converted for the compiler.
 EXPORT = """\
 def converted(function, *inputs):
     model = torch.onnx.export(function, inputs, dynamo=True, opset_version=18, verbose=False).model_proto

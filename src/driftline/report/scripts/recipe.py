@@ -1,4 +1,4 @@
-"""What a script needs to get at both results of a program: the right one and the compiler's.
+"""Describe the parts of a script that computes both results of a program: the expected one and the compiler's.
 
 A recipe is made from a program (`recipe_source.py`, `recipe_onnx.py`) and written out by `render.py`, with an ending
 that prints both results, or one that decides whether the bug shows (`script_check.py`).
@@ -21,7 +21,7 @@ _FROM = re.compile(r"from ([\w.]+) import (\w+(?:, \w+)*)")
 
 
 class RecipeSettings(TypedDict, total=False):
-    """How a script is written, as `make_recipe` takes it."""
+    """Options of `make_recipe`."""
 
     own_inputs: bool  # the program's example inputs, if it has any, in place of the given arrays
     grad: bool  # the results include the gradients of inputs and weights
@@ -31,7 +31,7 @@ class RecipeSettings(TypedDict, total=False):
 
 
 class ModelSettings(RecipeSettings, total=False):
-    """The same, with what concerns ONNX models alone."""
+    """Options of `make_recipe`, with those that apply to ONNX models only."""
 
     detail: TextDetail  # of the model's text
 
@@ -41,15 +41,15 @@ class Recipe:
     """Parts of a script, in the order in which they stand there."""
 
     flavour: str  # whose arrays the results are: torch or numpy
-    packages: tuple[str, ...]  # what must be installed
+    packages: tuple[str, ...]  # packages that must be installed
     imports: tuple[str, ...]
     definitions: tuple[str, ...]  # blocks of text: functions, classes, constants
     setup: tuple[str, ...]  # statements that make the program and its inputs
     expected: str  # an expression
-    got: str  # an expression; nothing where the target has no short call
+    got: str  # an expression; empty if the target has no short call
     left_out: tuple[str, ...] = ()  # tensors with stand-ins for their values
     inputs: str = "inputs"  # an expression for the tensors that go in
-    files: tuple[str, ...] = ()  # what is read from this machine, so that the script does not run elsewhere
+    files: tuple[str, ...] = ()  # files of this machine that the script reads, so that it does not run elsewhere
     own_process: bool = False  # of the compiler: that it dies is an exception of the script
     samples: bool = False  # there are many inputs, in a list of that name
 
@@ -66,7 +66,7 @@ class Check:
 
 
 def given_inputs(recipe: Recipe) -> str:
-    """The expression for the inputs; nothing where the program's factory makes them."""
+    """Return the expression for the inputs, or an empty string if the program's factory makes them."""
     return next((line.removeprefix(INPUTS) for line in recipe.setup if line.startswith(INPUTS)), "")
 
 
@@ -88,7 +88,7 @@ def _joined(lines: list[str]) -> list[str]:
 
 
 def odd_numbers(lines: Iterable[str]) -> list[str]:
-    """The line that gives NaN and Inf the names by which these lines call them, where they do."""
+    """Return the line that defines `nan` and `inf`, if the given lines use these names."""
     text = "\n".join(lines)
     used = [name for name in ("nan", "inf") if re.search(rf"(?<![\w.\"'-])-?{name}\b(?![\"'])", text)]
     values = ", ".join(f'float("{name}")' for name in used)

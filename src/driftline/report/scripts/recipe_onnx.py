@@ -1,4 +1,6 @@
-"""Recipes for ONNX models: the model as text, or packed; the reference evaluator for what it means."""
+"""Write recipes for ONNX models: the model as text or packed bytes, with the reference evaluator for the expected
+results.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def onnx_recipe(
     call: ScriptCall | None = None,
     detail: TextDetail = TextDetail.MEANING,
 ) -> Recipe:
-    """A model file, or a Python file whose factory returns a model. Without a `call`, the first of the target's."""
+    """Return the recipe of a model file, or of a Python file whose factory returns a model. `call`: how the compiler is
+    called; the target's first call by default.
+    """
     literals = Literals("numpy", room, brief=True)
     if program.form == "source":
         bundle = SourceBundle.load(program.path.read_bytes())
@@ -48,7 +52,7 @@ def onnx_recipe(
     if literals.packed:
         definitions.append(UNPACK)
         imports += ["import base64", "import zlib"]
-    imports.append("import ml_dtypes")  # for the types that numpy lacks; left out below where nothing has one
+    imports.append("import ml_dtypes")  # for dtypes that numpy lacks; removed below if unused
     made = Recipe(
         flavour="numpy",
         packages=("numpy", "onnx"),
@@ -90,7 +94,9 @@ def _with_call(recipe: Recipe, call: ScriptCall) -> Recipe:
 
 
 def with_literal_expectation(recipe: Recipe, expected: Arrays, room: int = ROOM) -> Recipe:
-    """The same with the expected results written out, where the reference evaluator cannot give them."""
+    """Return the recipe with the expected results written out, for models that the reference evaluator cannot run. The
+    recipe is unchanged if the results are too large.
+    """
     literals = Literals("numpy", room, brief=True)
     values = ", ".join(literals.expression(name, array, "    ") for name, array in expected.items())
     if literals.packed or literals.left_out:
@@ -101,7 +107,7 @@ def with_literal_expectation(recipe: Recipe, expected: Arrays, room: int = ROOM)
 def _model(
     path: Path, literals: Literals, detail: TextDetail
 ) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
-    """Imports, definitions and statements that give `model`; files read."""
+    """Return imports, definitions and statements that create `model`, and the files that they read."""
     import onnx
 
     model = onnx.load(str(path))
@@ -117,7 +123,9 @@ def _model(
 
 
 def _packed(path: Path, model: Any) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
-    """A model that has no text which reads back to it: its bytes, or its file when they are many."""
+    """Write a model that has no text which parses back to the same model: its bytes, or the path of its file if it is
+    large.
+    """
     text = base64.b64encode(zlib.compress(model.SerializeToString(), 9)).decode()
     if len(text) > ROOM:
         return ["import onnx"], [], [f"model = onnx.load({string(str(path))})  # too large to print"], (str(path),)

@@ -50,8 +50,11 @@ def source_recipe(
     room: int = ROOM,
     call: ScriptCall | None = None,
 ) -> Recipe:
-    """With `own_inputs` the factory's example inputs are used, else the given arrays are written out. With `grad` the
-    results include the gradients of inputs and weights. Without a `call`, the first of the target's is taken."""
+    """Write the recipe of a Python program.
+
+    `own_inputs`: use the example inputs of the factory instead of the given arrays. `grad`: the results include the
+    gradients of inputs and weights. `call`: how the compiler is called; the target's first call by default.
+    """
     parts = read_factory(bundle.text, bundle.entry_name) if len(bundle.files) == 1 else None
     if parts and _is_plain(parts, arrays, framework, own_inputs):
         base = _inlined(parts, framework, arrays, own_inputs, room, seed)
@@ -67,7 +70,7 @@ def source_recipe(
 
 
 def _is_plain(parts: FactoryText, arrays: Arrays, framework: str, own_inputs: bool) -> bool:
-    """One tensor for each argument, in an ordinary layout: then the values are all there is to an input."""
+    """True if the values describe the inputs completely: one tensor for each argument, in an ordinary layout."""
     if own_inputs:
         return True
     strange = framework == "torch" and any(
@@ -78,7 +81,7 @@ def _is_plain(parts: FactoryText, arrays: Arrays, framework: str, own_inputs: bo
 
 
 def _returns_twice(factory: str) -> bool:
-    """True if the text of a factory returns a name twice among its inputs: these share their memory."""
+    """True if a factory returns a name twice among its inputs, so that these inputs share memory."""
     returned = re.search(r"return [^\n]*?, [(\[]([^\n]*)[)\]]", factory)
     names = re.findall(r"\b[A-Za-z_]\w*\b(?!\s*[.(])", returned[1]) if returned else []
     return len(set(names)) < len(names)
@@ -100,7 +103,7 @@ def _inlined(parts: FactoryText, framework: str, arrays: Arrays, own_inputs: boo
     setup = [*making, f"function = {parts.model}", _listing(given)]
     seeded = any(line.split(".")[-1].startswith(("manual_seed(", "set_seed(", "seed(")) for line in making[:1])
     own = [without_last_name(text) for text in parts.definitions if text != ODD_NUMBERS]
-    written = setup if own_inputs else setup[:-1]  # what is drawn in place of the given arrays has a seed already
+    written = setup if own_inputs else setup[:-1]  # arrays drawn in place of the given ones have a seed already
     if not seeded and (draws_random(written) or draws_random(own)):
         setup = [*_seeding(framework, seed, [*setup, *own]), *setup]
     setup = [*_odd_numbers([*setup, *own]), *setup]
@@ -126,7 +129,7 @@ def _names(parts: FactoryText) -> set[str]:
 
 
 def _with_own_inputs(bundle: SourceBundle, framework: str, seed: int) -> Recipe:
-    """For factories that are more than a few statements, on the inputs that they make."""
+    """Write a recipe that calls a factory of more than a few statements and uses the inputs that it makes."""
     imports, text = _program_text(bundle)
     changing = writes_in_place(text)
     inputs = "copy.deepcopy(inputs)" if changing else "inputs"
@@ -143,7 +146,9 @@ def _with_own_inputs(bundle: SourceBundle, framework: str, seed: int) -> Recipe:
 
 
 def _called(bundle: SourceBundle, framework: str, arrays: Arrays, room: int, seed: int) -> Recipe:
-    """For factories that are more than a few statements: call it, and put the values into its example."""
+    """Write a recipe that calls a factory of more than a few statements and puts the given values into its example
+    inputs.
+    """
     torch = framework == "torch"
     literals = Literals("torch" if torch else "numpy", room, brief=True)
     entries = [
@@ -185,7 +190,7 @@ def _seeding(framework: str, seed: int, parts: list[str]) -> list[str]:
 
 
 def _odd_numbers(lines: list[str]) -> list[str]:
-    """Names for NaN and Inf, unless the program has its own."""
+    """Return the line that defines `nan` and `inf`, unless the program defines them."""
     named = any(re.search(r"^(nan|inf)\b.*=", line, re.MULTILINE) for line in lines)
     return [] if named else odd_numbers(lines)
 
@@ -201,8 +206,11 @@ def _literal_imports(literals: Literals, arrays: Arrays, framework: str) -> list
 
 
 def _program_text(bundle: SourceBundle) -> tuple[list[str], list[str]]:
-    """The import lines of the entry file, and its other text as far as the factory needs it. A program of several files
-    keeps its imports in their places, with the files made before the first of them but the one of `__future__`."""
+    """Return the import lines of the entry file, and the rest of its text as far as the factory needs it.
+
+    If the program has several files, imports stay in place and the files are written before the first import, after
+    `from __future__`.
+    """
     text, others = reached_text(bundle.text.strip(), bundle.entry_name), _siblings(bundle)
     body = ast.parse(text).body
     futures = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
@@ -223,7 +231,7 @@ def _program_text(bundle: SourceBundle) -> tuple[list[str], list[str]]:
 
 
 def _siblings(bundle: SourceBundle) -> str:
-    """Other files of the program, written to a temporary folder before they are imported."""
+    """Return text that writes the other files of the program to a temporary folder before they are imported."""
     others = {name: text for name, text in bundle.files.items() if name != bundle.entry_file}
     if not others:
         return ""
@@ -239,7 +247,7 @@ def _siblings(bundle: SourceBundle) -> str:
 
 
 def _with_results(base: Recipe, framework: str, arrays: Arrays, target: Target, call: ScriptCall | None) -> Recipe:
-    """Fill in both results. Until here `expected` is a call with a place for the function."""
+    """Fill in the expressions for both results. In `base`, `expected` is a call with a placeholder for the function."""
     if framework == "torch":
         return torch_results(base, target, call)
     base = (_tensorflow_base if framework == "tensorflow" else _jax_base)(base, arrays)

@@ -1,4 +1,6 @@
-"""How a torch program reaches a compiler in a script: a call of torch's own, or a function of a few lines."""
+"""Write how a script passes a torch program to a compiler: by `torch.compile` or a similar call, or by a function of a
+few lines.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _LEAVES = "from torch.utils._pytree import tree_leaves"
 
 
 def torch_results(base: Recipe, target: Target, call: ScriptCall | None) -> Recipe:
-    """Fill in both results. Until here `expected` is a call with a place for the function."""
+    """Fill in the expressions for both results. In `base`, `expected` is a call with a placeholder for the function."""
     first = ["torch.set_grad_enabled(False)"] if _may_derive(base) else []
     base = replace(base, setup=(*first, *base.setup))
     if call is None:
@@ -34,7 +36,7 @@ def torch_results(base: Recipe, target: Target, call: ScriptCall | None) -> Reci
 
 
 def _on_cuda(base: Recipe, target: Target, compiled: str) -> Recipe:
-    """Expected on the processor, got on the GPU."""
+    """Compute the expected results on the CPU and the compiler's on the GPU."""
     declared = dict(target.options).get("arithmetic", "").split("+")
     text = ON_CUDA.format(
         tf32="tf32" in declared,
@@ -63,7 +65,7 @@ _AS_MODULE = "function = function if isinstance(function, torch.nn.Module) else 
 
 
 def without_onednn(recipe: Recipe) -> Recipe:
-    """What should come out, by torch's own kernels."""
+    """Compute the expected results with torch's own kernels instead of oneDNN's."""
     return replace(
         recipe,
         definitions=(*recipe.definitions, WITHOUT_ONEDNN),
@@ -72,7 +74,7 @@ def without_onednn(recipe: Recipe) -> Recipe:
 
 
 def with_gradients(recipe: Recipe, base: Recipe, seed: int) -> Recipe:
-    """Both passes: the results and the gradients of inputs and weights. `base` has the call without its function."""
+    """Extend both results by the gradients of inputs and weights. `base` has the call without its function."""
 
     def both(call: str) -> str:
         if "on_cuda(" in call:
@@ -98,7 +100,7 @@ def with_gradients(recipe: Recipe, base: Recipe, seed: int) -> Recipe:
 
 
 def _through(base: Recipe, call: ScriptCall) -> Recipe:
-    """By a function that compiles the program and runs it."""
+    """Fill in the results of a call that compiles the program and runs it in one function."""
     base = as_module(base) if call.module else base
     expected = base.expected.format("function")
     if call.arrays:
@@ -118,7 +120,7 @@ def _through(base: Recipe, call: ScriptCall) -> Recipe:
 
 
 def _called(call: str, name: str, function: str) -> str:
-    """`name(function, *inputs)`, or what stands for it where the inputs are put together by `call`."""
+    """Return `name(function, *inputs)`, or the equivalent if `call` assembles the inputs itself."""
     if call.startswith("{}("):
         return call.replace("{}(", f"{name}({function}, ", 1)
     return call.replace("{}", f"partial({name}, {function})", 1)
@@ -129,7 +131,7 @@ def _partial(base: Recipe) -> tuple[str, ...]:
 
 
 def as_module(base: Recipe) -> Recipe:
-    """Exporters take modules: a plain function becomes one in two lines."""
+    """Wrap a plain function in a module, which exporters require."""
     called = any(line.startswith(("function, example = ", "function, inputs = ")) for line in base.setup)
     if called and not re.search(r"\bnn\.[A-Z]|\.eval\(\)", _text(base)):  # else it is a module, as far as text can tell
         return replace(base, definitions=(*base.definitions, _MODULE), setup=(*base.setup, _AS_MODULE))
@@ -145,7 +147,7 @@ def as_module(base: Recipe) -> Recipe:
 
 
 def _plain_function(base: Recipe) -> str:
-    """The name of the function that the program is, or the lambda; nothing when it is a module."""
+    """Return the name of the function that the program consists of, or the lambda; empty if the program is a module."""
     line = next((line for line in base.setup if line.startswith("function = ")), "")
     name = line.removeprefix("function = ")
     if name.startswith("lambda"):
@@ -155,7 +157,9 @@ def _plain_function(base: Recipe) -> str:
 
 
 def _may_derive(base: Recipe) -> bool:
-    """A plain function of plain tensors has nothing to derive by."""
+    """True if there may be something to differentiate by: the program is a module, or its text has parameters or
+    `requires_grad`.
+    """
     return not _plain_function(base) or bool(re.search(r"requires_grad|Parameter|nn\.[A-Z]", _text(base)))
 
 

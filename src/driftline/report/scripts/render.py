@@ -1,8 +1,8 @@
-"""A program and its inputs as a Python script that runs by itself: what goes into a report or a bug tracker.
+"""Write a program and its inputs as a Python script that runs by itself, for reports and bug trackers.
 
-The script needs the framework and the compiler, not Driftline. It prints what the unoptimised program gives and what
-the compiler gives, and with a check it exits with 1 when the bug shows. Models are read with `onnx`, which is a file
-format and may be imported here; no compiler is.
+The script needs the framework and the compiler, not Driftline. It prints the results of the unoptimised program and of
+the compiler, and with a check it exits with 1 if the bug shows. Models are read with `onnx`, which is a file format and
+may be imported here; no compiler is.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ LINE = 110  # characters, in a script that is to be short
 def render_script(
     program: Program, arrays: Arrays, target: str | Target, *, grad: bool = False, seed: int = 0, room: int = ROOM
 ) -> str:
-    """A runnable script that shows both results. Tensors that take more than `room` characters get a stand-in, and a
-    comment says so."""
+    """Return a runnable script that prints both results. Tensors of more than `room` characters are replaced by
+    stand-ins, with a comment.
+    """
     goal = target if isinstance(target, Target) else Target.parse(target)
     return show_script(make_recipe(program, arrays, goal, grad=grad, seed=seed, room=room), goal)
 
 
 def make_recipe(program: Program, arrays: Arrays, target: Target, **settings: Unpack[ModelSettings]) -> Recipe:
-    """The parts of a script for a program."""
+    """Return the parts of a script for a program."""
     room, call = settings.get("room", ROOM), settings.get("call")
     if program.form == "onnx" or (program.form == "source" and program.framework == "onnx"):
         detail = settings.get("detail", TextDetail.MEANING)
@@ -55,7 +56,7 @@ def make_recipe(program: Program, arrays: Arrays, target: Target, **settings: Un
 
 
 def show_script(recipe: Recipe, target: Target) -> str:
-    """The script that prints both results, whatever happens."""
+    """Return the script that prints both results, also if one of the runs raises."""
     lines = [f'show("expected:", lambda: {recipe.expected})']
     if recipe.got:
         lines.append(f'show("got:     ", lambda: {recipe.got})')
@@ -66,7 +67,7 @@ def show_script(recipe: Recipe, target: Target) -> str:
 
 
 def check_script(recipe: Recipe, check: Check, title: Iterable[str] = (), pins: Iterable[str] = ()) -> str:
-    """The script that decides whether the bug shows. `pins` are requirements with exact versions."""
+    """Return the script that decides whether the bug shows. `pins`: requirements with exact versions."""
     lines = _filled(check.lines, recipe)
     remarks = [*(f"# {comment(line)}" for line in title), *_stand_ins(recipe)]
     definitions, body = (*recipe.definitions, *check.definitions), _shorter(recipe.setup, lines)
@@ -77,7 +78,7 @@ def check_script(recipe: Recipe, check: Check, title: Iterable[str] = (), pins: 
 def regression_test(
     recipe: Recipe, check: Check, name: str, title: Iterable[str] = (), pins: Iterable[str] = ()
 ) -> str:
-    """A file for pytest with one test, which fails while the bug is there."""
+    """Return a pytest file with one test, which fails while the bug exists."""
     body = [line for text in _shorter(recipe.setup, _filled(check.test, recipe)) for line in text.splitlines()]
     test = "\n".join([f"def test_{name}():", *(f"    {line}" if line else "" for line in body)])
     definitions = (*recipe.definitions, *check.definitions, test)
@@ -87,8 +88,9 @@ def regression_test(
 
 
 def short_script(text: str, target: Target, *, training: bool = False) -> str:
-    """From the file of a torch program, with its factory `program`, to a script that prints both results of a compiler
-    that is called by `torch.compile`; with gradients when `training`."""
+    """Return a script that prints both results of a torch program, given the text of a file with a factory `program`.
+    The target must be called by `torch.compile`. `training`: with gradients.
+    """
     bundle = SourceBundle("program.py", "program", {"program.py": text})
     called = first_call(target, "torch")
     assert called and not called.gives_results, f"{target} is not called by torch.compile"
@@ -114,7 +116,7 @@ def short_script(text: str, target: Target, *, training: bool = False) -> str:
 
 
 def _shorter(setup: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """The body of a script without names that stand for one thing only: the function goes by its own."""
+    """Return the body of a script, with the function's own name in place of `function`."""
     setup = _on_one_line(setup)
     own = next(
         (line.removeprefix("function = ") for line in setup if re.fullmatch(r"function = [A-Za-z_]\w*", line)), ""
@@ -126,7 +128,7 @@ def _shorter(setup: Sequence[str], lines: Sequence[str]) -> list[str]:
 
 
 def _on_one_line(setup: Sequence[str]) -> list[str]:
-    """The inputs where they are listed, in place of a line for each, when that is no longer than a line."""
+    """Write the inputs inside the list `inputs`, instead of one line for each, if that fits on one line."""
     made = dict(line.split(" = ", 1) for line in setup if re.fullmatch(r"\w+ = torch\.\S.*", line))
     listed = next((line for line in setup if line.startswith("inputs = [")), "")
     names = [name for name in listed.removeprefix("inputs = [").rstrip("]").split(", ") if name]
@@ -149,7 +151,9 @@ def _of_source(settings: ModelSettings) -> RecipeSettings:
 def _file_recipe(
     program: Program, arrays: Arrays, target: Target, room: int, grad: bool, seed: int, call: ScriptCall | None
 ) -> Recipe:
-    """A torch.export archive or a TFLite file: binary, so it is packed; a large one is read from where it lies."""
+    """Write a recipe for a torch.export archive or a TFLite file: packed in the script, or read from its path if it is
+    large.
+    """
     torch = program.form == "torch"
     literals = Literals("torch" if torch else "numpy", room, brief=True)
     given = [literals.expression(name, array) for name, array in arrays.items()]
@@ -187,7 +191,7 @@ def _filled(lines: Iterable[str], recipe: Recipe) -> list[str]:
 
 
 def _outside_strings(names: str, values: Mapping[str, str], line: str) -> str:
-    """A line of a script with names replaced, but where they are words of a text."""
+    """Replace names in a line of a script, except inside string literals."""
 
     def replaced(found: re.Match[str]) -> str:
         return values.get(found[0], found[0])
@@ -196,7 +200,7 @@ def _outside_strings(names: str, values: Mapping[str, str], line: str) -> str:
 
 
 def _metadata(pins: Iterable[str]) -> list[str]:
-    """Inline metadata (PEP 723): `uv run` makes the environment that the script needs."""
+    """Return inline metadata (PEP 723), from which `uv run` makes the environment of the script."""
     listed = ", ".join(string(pin) for pin in pins)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"  # releases have wheels for some Pythons only
     lines = ["# /// script", f'# requires-python = "=={python}.*"', f"# dependencies = [{listed}]", "# ///"]
@@ -204,7 +208,7 @@ def _metadata(pins: Iterable[str]) -> list[str]:
 
 
 def _stand_ins(recipe: Recipe) -> list[str]:
-    """Remarks on numbers that no reader takes in: those that are not the true ones, and those that are packed."""
+    """Return comments on tensors that are stand-ins for the true values, or packed."""
     if not recipe.left_out:
         packed = UNPACK in recipe.definitions
         return ["# The packed numbers are the ones that fail; no plainer numbers were seen to."] if packed else []
@@ -215,7 +219,7 @@ def _stand_ins(recipe: Recipe) -> list[str]:
 
 
 def _assemble(title: Iterable[str], imports: Iterable[str], definitions: Iterable[str], body: Iterable[str]) -> str:
-    """One text of all parts, with the blank lines that people expect. A file's `__future__` line stays the first."""
+    """Join all parts to one text with the usual blank lines. A `from __future__` import stays first."""
     blocks = [text.strip("\n") for text in definitions if text.strip()]
     future = [text for text in blocks[:1] if "from __future__ import" in text]
     parts = [*future, "\n".join(title), import_block(list(imports)), *blocks[len(future) :], "\n".join(body)]

@@ -1,7 +1,8 @@
-"""How a script shows that a compiler is slow: both sides run in turn, and it prints the CPU time of a call of each.
+"""Show in a script that a compiler is slow: both sides run in turn, and the script prints the CPU time of a call of
+each.
 
-A side is an expression that gives a function without arguments, with everything converted and compiled before: only
-what a call costs is timed.
+A side is an expression that evaluates to a function without arguments. Conversion and compilation happen before, so
+only the cost of a call is timed.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def medians(calls):
 
 @dataclass(frozen=True)
 class TimedSide:
-    """One side of a script: what it is called, and an expression for a function that runs it."""
+    """One side of a timing script: its name, and an expression for a function that runs it."""
 
     name: str
     call: str
 
 
 def timing_check(sides: tuple[TimedSide, TimedSide], setup: Sequence[str], limit: float) -> Check:
-    """The end of a script that times a compiler against something else. `setup` are lines that the sides need."""
+    """Return the end of a script that times a compiler against a baseline. `setup`: lines that both sides need."""
     own, other = sides
     lines = [
         *setup,

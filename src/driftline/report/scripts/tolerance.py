@@ -1,8 +1,8 @@
-"""How far apart two results may be in a script: further than rounding can move them, and less than the bug does.
+"""Choose the tolerance of a script: larger than rounding can move a result, and smaller than the error of the bug.
 
-The numbers follow from the evidence of the oracle: how far legal rounding moves the wrong element, how far off the
-compiler is, and, where they are known, how far the unoptimised program is from the correctly rounded results. The
-tolerance of torch's own tests is taken where it lies between, since maintainers know it.
+The numbers follow from the evidence: how far legal rounding moves the wrong element, how far off the compiler is, and,
+if known, how far the unoptimised program is from the correctly rounded results. The default tolerance of torch's own
+tests is used if it lies between, since maintainers know it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ _SMALLEST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float64": 2.0**-1074, 
 _UNIT, _TINY = 2.0**-24, 2.0**-149  # of float32
 _OF_TORCH = "The defaults of torch.testing.assert_close; rounding stays below them."
 LEGAL = 8.0  # times sigma: an element within that is never wrong (`oracle/statistics.py`)
-CLEAR = 1.5  # times the tolerance: a bug that is smaller is not told from rounding
+CLEAR = 1.5  # times the tolerance: a smaller error cannot be distinguished from rounding
 
 
 @dataclass(frozen=True)
 class ScriptTolerance:
-    """How far apart two results may be, and where the numbers come from. `separates` is false where no tolerance lets
-    correctly rounded results pass and shows the bug too."""
+    """A tolerance and the origin of its numbers. `separates` is False if no tolerance lets correctly rounded results
+    pass and still shows the bug.
+    """
 
     rtol: float
     atol: float
@@ -59,8 +60,10 @@ class ScriptTolerance:
 
 @dataclass(frozen=True)
 class Margins:
-    """What a tolerance must lie between at the wrong element, which should be `size`, and what it must allow elsewhere:
-    `apart` holds how far correctly rounded results are from the expected ones, by the sizes of these."""
+    """The bounds of a tolerance: at the wrong element, whose expected value has the magnitude `size`, it must allow
+    `noise` and not `error`. `apart` has the magnitudes of the expected results with their distances from the correctly
+    rounded ones, which it must allow as well.
+    """
 
     size: float
     noise: float
@@ -74,7 +77,9 @@ class Margins:
         return passes and self.noise <= allowed and self.error > CLEAR * allowed
 
     def most_apart(self) -> tuple[float, float]:
-        """The largest relative and the largest absolute distance of a correctly rounded result."""
+        """Return the largest relative and the largest absolute distance between expected and correctly rounded
+        results.
+        """
         relative = absolute = 0.0
         for size, far in self.apart:
             moved = far > 0
@@ -86,7 +91,7 @@ class Margins:
 
 
 def tolerance(failing: ShownFailure) -> ScriptTolerance:
-    """The plainest tolerance that lets rounding pass and shows the bug."""
+    """Return the simplest tolerance that lets rounding pass and shows the bug."""
     if not is_float(failing.dtype) and not failing.dtype.startswith("complex"):
         return ScriptTolerance(0.0, 0.0, "Exact: no rounding is involved.")
     default = ScriptTolerance(*DEFAULTS.get(failing.dtype, DEFAULTS["float32"]), _OF_TORCH)
@@ -131,7 +136,7 @@ def _apart(failing: ShownFailure) -> Iterator[tuple[Array, Array]]:
 
 
 def _between(dtype: str, margins: Margins) -> Iterator[tuple[float, float]]:
-    """Tolerances to try, the plainest first: relative alone, then with an absolute part, then absolute alone."""
+    """Yield tolerances to try, the simplest first: relative only, then with an absolute part, then absolute only."""
     unit, tiny = _UNITS.get(dtype, _UNIT), _SMALLEST.get(dtype, _TINY)
     relative, absolute = margins.most_apart()
     wanted = max(2 * unit, relative, margins.noise / margins.size if margins.size else 0.0)
@@ -162,7 +167,7 @@ def _short(value: float) -> str:
 
 
 def _one_digit_up(value: float) -> float:
-    """The next number with one digit that is not smaller."""
+    """Round up to one significant digit."""
     if not value:
         return 0.0
     rounded = float(f"{value:.0e}")

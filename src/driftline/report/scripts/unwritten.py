@@ -1,4 +1,6 @@
-"""Scripts for memory that a compiler returns without having written it, where new memory must not be zero by chance."""
+"""Write scripts for bugs where a compiler returns memory that it never wrote. The script fills new memory, so that it
+is not zero by chance.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +13,5 @@ _FILL = f"ctypes.CDLL(None).mallopt({M_PERTURB}, {USUAL ^ 0xFF:#x})  # glibc: ev
 
 
 def with_filled_memory(recipe: Recipe) -> Recipe:
-    """The same script, in which new memory holds a number that is no zero."""
+    """Return the recipe with new memory filled with a byte pattern."""
     return replace(recipe, imports=(*recipe.imports, "import ctypes"), setup=(*recipe.setup, _FILL))

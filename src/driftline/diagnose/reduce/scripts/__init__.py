@@ -1,4 +1,4 @@
-"""Making a script that calls `torch.compile` itself shorter, so that it still fails in the same way.
+"""Make a script that calls `torch.compile` itself shorter, so that it still fails in the same way.
 
     likeness.py   what "in the same way" means            search.py       the best so far, the memo, the budget
     asking.py     one question about one text             reducer.py      the whole course: `reduce_script`

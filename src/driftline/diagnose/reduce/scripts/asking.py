@@ -1,7 +1,7 @@
-"""One question about one text: does it still fail in the same way?
+"""Test whether one script text still fails in the same way.
 
-A quick question costs one run without the compiler and one with it. It believes every difference but that of numbers
-which are close; a full one is put to the judge of `driftline check`.
+A quick question takes one run without the compiler and one with it. It accepts every difference except between close
+numbers. A full question is decided by the judge of `driftline check`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NONE: frozenset[DifferenceSort] = frozenset()
 
 @dataclass(frozen=True)
 class QuickRun:
-    """One run of a text."""
+    """The record of one run of a text."""
 
     ending: Ending
     recorded: Recorded
@@ -48,7 +48,7 @@ class QuickRun:
 
 
 class ScriptAsker:
-    """Asks about texts in place of one script. `backend` is what quick questions put in place of the script's own."""
+    """Tests texts that replace one script. `backend` is used by quick questions in place of the script's own."""
 
     def __init__(self, path: Path, pool: Pool, options: ScriptOptions, target: Target | None, backend: str) -> None:
         self._path = path
@@ -62,13 +62,13 @@ class ScriptAsker:
         self.raised = ""  # the exception that ends the script without the compiler
 
     def judged(self, text: str) -> ScriptResult | None:
-        """What the judge says of a text; `None` where it cannot be judged."""
+        """Return the judge's result for a text, or None if the text cannot be judged."""
         if text not in self._judged:
             self._judged[text] = self._judge(text)
         return self._judged[text]
 
     def first(self, text: str) -> ScriptResult:
-        """What the judge says of the script as it came. Raises `DriftlineError` where it cannot be judged."""
+        """Return the judge's result for the original script. Raise `DriftlineError` if it cannot be judged."""
         script = UserScript(self._path, text)
         eagerly = play_eagerly(script, self._pool, self._options, self._target, lambda stage: None)
         self._judged[text] = result = judge_script(script, eagerly, self._pool, self._options, self._target)
@@ -81,12 +81,14 @@ class ScriptAsker:
             return None
 
     def confirmed(self, text: str) -> bool:
-        """True if the judge says that a text fails in the same way."""
+        """True if, according to the judge, a text fails in the same way."""
         result = self.judged(text)
         return bool(result and result.judgement is Judgement.FAIL and sorts_of(result.differences) & self.keep)
 
     def quick(self, text: str) -> CandidateAnswer:
-        """The answer to a quick question. A text that makes the recorder stumble says nothing of a compiler."""
+        """Return the answer to a quick question. An internal error counts as `NEITHER`, since it says nothing about a
+        compiler.
+        """
         try:
             return self._quick(text)
         except InternalError:
@@ -109,7 +111,7 @@ class ScriptAsker:
         return CandidateAnswer.OTHER if found else CandidateAnswer.PASS
 
     def run(self, text: str, way: PlayWay) -> QuickRun:
-        """Execute a text once."""
+        """Run a text once, with or without the compiler."""
         folder = self._pool.workspace.job_folder()
         script = UserScript(self._path, text)
         target = Target("aot_eager") if self.backend in ("eager", "aot_eager") else self._target
@@ -126,7 +128,7 @@ class ScriptAsker:
 
 
 def differing(eager: QuickRun, compiled: QuickRun) -> frozenset[DifferenceSort]:
-    """The sorts of the differences of the first event that differs."""
+    """Return the sorts of differences in the first event that differs."""
     one, other = eager.recording, compiled.recording
     if eager.ending is not Ending.DONE or any(event.raised and event.raised.declined for event in other.events):
         return _NONE
@@ -158,7 +160,7 @@ def _content(recording: ScriptRecording, number: int, path: str) -> Array | None
 
 
 def _far(one: Array | None, other: Array | None) -> bool:
-    """True for numbers that no rounding explains."""
+    """True if numbers differ by more than rounding can explain."""
     if one is None or other is None:
         return False
     if one.dtype.kind in "biu":

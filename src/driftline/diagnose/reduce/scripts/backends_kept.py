@@ -1,5 +1,6 @@
-"""The backends of a script: those of its own stay as they are, since a compiler that is changed has another fault; a
-target is written into the script, which then fails without Driftline, too."""
+"""Keep the backends of a script: its own backends stay unchanged, since a changed compiler has another fault. A target
+is written into the script, so that it also fails without Driftline.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from driftline.diagnose.reduce.scripts.edits import FUNCTIONS, names_loaded
 
 
 def backends_of(tree: ast.Module) -> list[ast.stmt]:
-    """The definitions that `backend=` names, and those that they name in turn."""
+    """Return the definitions that `backend=` names, and those that they use in turn."""
     wanted = {
         name
         for node in ast.walk(tree)
@@ -34,7 +35,7 @@ def _defines(node: ast.stmt, names: set[str]) -> bool:
 
 
 def backend_texts(tree: ast.Module) -> frozenset[str]:
-    """The backends as plain texts."""
+    """Return the definitions of the script's backends as normalised texts."""
     module = plain(copy.deepcopy(ast.Module(backends_of(tree), [])), ())
     return frozenset(map(ast.unparse, module.body))
 
@@ -43,7 +44,7 @@ _SAYS_HOW = ("backend", "mode", "options")
 
 
 def on_backend(text: str, backend: str) -> str:
-    """The script with one backend in all of its compilations."""
+    """Return the script with the given backend in every compilation."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):

@@ -1,4 +1,4 @@
-"""Plainer functions and classes: fewer parameters, a function in place of a class that has a single method."""
+"""Simplify functions and classes: fewer parameters, a function instead of a class with a single method."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CALLED = ("forward", "__call__")
 
 
 def fewer_parameters(tree: ast.Module) -> Iterator[ast.Module]:
-    """Leave out a parameter of a function, with what the calls give for it, and where the function reads it."""
+    """Yield scripts with one parameter removed, from the function, its calls and its body."""
     for at, node in enumerate(ast.walk(tree)):
         if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
             continue
@@ -28,7 +28,9 @@ def fewer_parameters(tree: ast.Module) -> Iterator[ast.Module]:
 
 
 def _defaults(node: ast.FunctionDef | ast.Lambda, place: int) -> list[ast.expr | None]:
-    """What may stand in place of a parameter: its default, nothing where it is not read, something plain."""
+    """Return possible replacements of a parameter: None if it is never read, otherwise its default and a plain
+    constant.
+    """
     name = node.args.args[place].arg
     body = node.body if isinstance(node.body, list) else [node.body]
     if not any(name in names_loaded(one) for one in body):
@@ -60,7 +62,7 @@ def _drop_parameter(
 
 
 def _called_as(tree: ast.Module, function: ast.FunctionDef | ast.Lambda) -> tuple[set[str], int]:
-    """The names by which a function is called, and how many of its parameters a call does not give."""
+    """Return the names by which a function is called, and the number of leading parameters that calls do not pass."""
     names: set[str] = set()
     skipped = 0
     if isinstance(function, ast.FunctionDef):
@@ -77,7 +79,7 @@ def _called_as(tree: ast.Module, function: ast.FunctionDef | ast.Lambda) -> tupl
 
 
 def _holders(tree: ast.Module, names: set[str]) -> set[str]:
-    """The variables that are assigned something made with one of these names by a compiler or a class."""
+    """Return the names, with the variables that hold something which a compiler or a class made from them."""
     found = set(names)
     while True:
         more = {name for node in ast.walk(tree) for name in _held(node, found)} - found
@@ -87,7 +89,7 @@ def _holders(tree: ast.Module, names: set[str]) -> set[str]:
 
 
 def _held(node: ast.AST, names: set[str]) -> set[str]:
-    """The targets of an assignment of something that a compiler or a class makes with one of these names."""
+    """Return the targets of an assignment whose value a compiler or a class makes from one of the names."""
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
         return set()
     maker = ast.unparse(node.value.func)
@@ -102,7 +104,9 @@ def _inner(call: ast.Call) -> set[str]:
 
 
 def functions_for_classes(tree: ast.Module) -> Iterator[ast.Module]:
-    """A function in place of a class whose only method is called: `self` is the function."""
+    """Yield scripts in which a function replaces a class of which only one method is called. `self` becomes the
+    function.
+    """
     for at, node in enumerate(ast.walk(tree)):
         if isinstance(node, ast.ClassDef) and any(
             isinstance(one, ast.FunctionDef) and one.name in _CALLED for one in node.body
@@ -130,7 +134,9 @@ def _functional(tree: ast.Module, of: ast.ClassDef) -> None:
 
 
 def instances_for_classes(tree: ast.Module) -> Iterator[ast.Module]:
-    """The class itself in place of what it makes: attributes of an object become attributes of the class."""
+    """Yield scripts in which a class is used in place of its instances, so that instance attributes become class
+    attributes.
+    """
     names = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     for name in names:
         made = copy.deepcopy(tree)
@@ -140,7 +146,7 @@ def instances_for_classes(tree: ast.Module) -> Iterator[ast.Module]:
 
 
 def class_attributes(tree: ast.Module) -> Iterator[ast.Module]:
-    """Attributes of a class in place of those that its objects get when they are made."""
+    """Yield scripts in which a class sets attributes that its `__init__` set before."""
     for at, node in enumerate(ast.walk(tree)):
         if isinstance(node, ast.ClassDef) and any(
             isinstance(one, FUNCTIONS) and one.name == "__init__" for one in node.body
@@ -165,7 +171,7 @@ def _raise_attributes(of: ast.ClassDef) -> None:
 
 
 def variables_for_attributes(tree: ast.Module) -> Iterator[ast.Module]:
-    """A global variable in place of an attribute that the script sets."""
+    """Yield scripts in which a global variable replaces an attribute that the script sets."""
     stored = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)]
     for name in dict.fromkeys(node.attr for node in stored):
         made = copy.deepcopy(tree)
@@ -183,12 +189,15 @@ def _named(variable: str, node: ast.AST) -> ast.AST:
 
 
 def plain_definitions(tree: ast.Module) -> Iterator[ast.Module]:
-    """No annotations, no texts that stand alone, and nothing printed; or only the annotations and texts gone."""
+    """Yield the script without annotations, docstrings and prints; then with the prints kept."""
     for kept in ((), ("print",)):
         yield plain(copy.deepcopy(tree), kept)
 
 
 def plain(made: ast.Module, kept: tuple[str, ...]) -> ast.Module:
+    """Remove annotations, strings that stand alone, and calls of `print` unless `print` is in `kept`. Changes the tree
+    in place.
+    """
     for node in ast.walk(made):
         if isinstance(node, ast.arg):
             node.annotation = None
@@ -201,7 +210,7 @@ def plain(made: ast.Module, kept: tuple[str, ...]) -> ast.Module:
 
 
 def _says_nothing(statement: ast.AST, kept: tuple[str, ...]) -> bool:
-    """True for a text that stands alone, and for a line that only prints."""
+    """True for a string that stands alone, and for a call that only prints."""
     if not isinstance(statement, ast.Expr):
         return False
     value = statement.value

@@ -1,4 +1,4 @@
-"""Changes of a syntax tree, which can be made alone or many at once."""
+"""Edit a syntax tree, one change at a time or many at once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Edit:
-    """Put something in place of one node, which is named by its place in `ast.walk`."""
+    """Replace one node, which is identified by its index in `ast.walk`."""
 
     at: int
     change: Change
 
 
 def edited(tree: ast.Module, edits: Sequence[Edit]) -> ast.Module:
-    """A copy of the tree with some changes."""
+    """Return a copy of the tree with the edits applied."""
     made = copy.deepcopy(tree)
     nodes = list(ast.walk(made))
     Edits({id(nodes[edit.at]): edit.change for edit in edits}).visit(made)
@@ -31,7 +31,7 @@ def edited(tree: ast.Module, edits: Sequence[Edit]) -> ast.Module:
 
 
 class Edits(ast.NodeTransformer):
-    """Makes changes from the outside to the inside. `changes`: by the id of a node."""
+    """Applies changes from the outermost node inwards. `changes`: by the id of a node."""
 
     def __init__(self, changes: dict[int, Change]) -> None:
         self._changes = changes
@@ -54,7 +54,7 @@ def _listed(made: Made) -> list[ast.stmt]:
 
 
 def written(tree: ast.Module) -> str | None:
-    """The text of a tree, or `None` where it is no program."""
+    """Return the text of a tree, or None if it is not a valid program."""
     for node in ast.walk(tree):
         if isinstance(getattr(node, "body", None), list) and not node.body and not isinstance(node, ast.Module):  # type: ignore[attr-defined]
             node.body.append(ast.Pass())  # type: ignore[attr-defined]
@@ -68,12 +68,12 @@ def written(tree: ast.Module) -> str | None:
 
 
 def names_loaded(tree: ast.AST) -> list[str]:
-    """The names that are read, each as often as that happens."""
+    """Return the names that are read, with repetitions."""
     return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
 
 
 def names_bound(tree: ast.AST) -> set[str]:
-    """The names that something gives a value, in any scope."""
+    """Return the names that are bound in any scope."""
     bound: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):

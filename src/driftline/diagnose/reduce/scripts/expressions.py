@@ -1,4 +1,4 @@
-"""Smaller expressions: observed values, parts in place of the whole, fewer arguments, plainer numbers."""
+"""Make expressions smaller: observed values, parts in place of the whole, fewer arguments, simpler numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from driftline.diagnose.reduce.scripts.edits import Edit
 from driftline.diagnose.reduce.scripts.observed import Observed
 
-PLAIN = (1, 0, 2)  # numbers that say nothing
+PLAIN = (1, 0, 2)  # numbers that a reader need not look at
 
 
 def _values(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:
-    """Expressions that are read, with their place in `ast.walk`: the outermost first. Not those that say how to
-    compile: the script must fail with its own backend."""
+    """Yield expressions that are read, with their index in `ast.walk`; the outermost first. Arguments of compilation
+    are left out, so that the script keeps failing with its own backend.
+    """
     kept: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("compile"):
@@ -31,7 +32,7 @@ def _values(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:
 
 
 def observed_values(tree: ast.Module, observed: Observed, *, tensors: bool) -> list[Edit]:
-    """The value that an expression had, in place of the expression; of a tensor the size alone."""
+    """Replace expressions by the value that they had in a run; tensors by a tensor of the same size."""
     edits = []
     for at, node in _values(tree):
         value = observed.values.get(ast.unparse(node))
@@ -49,7 +50,7 @@ def _put(at: int, text: str) -> Edit:
 
 
 def parts(tree: ast.Module) -> list[Edit]:
-    """A part of an expression in place of the whole."""
+    """Replace an expression by one of its parts."""
     edits = []
     for at, node in _values(tree):
         for choice in range(len(_parts(node))):
@@ -88,7 +89,7 @@ def _is_module(node: ast.expr) -> bool:
 
 
 def fewer_elements(tree: ast.Module) -> list[Edit]:
-    """One element, argument or keyword fewer."""
+    """Remove one element, argument or keyword."""
     edits = []
     for at, node in enumerate(ast.walk(tree)):
         for name, place in _lists(node):
@@ -97,7 +98,7 @@ def fewer_elements(tree: ast.Module) -> list[Edit]:
 
 
 def _lists(node: ast.AST) -> list[tuple[str, int]]:
-    """The lists of a node that can lose an element."""
+    """Return the lists of a node that can lose an element, each with an index into it."""
     if isinstance(node, ast.Call):
         compiles = ast.unparse(node.func).endswith("compile")
         kept = ("backend", "mode", "options") if compiles else ()
@@ -124,7 +125,7 @@ def _without(node: ast.AST, name: str, place: int) -> ast.AST:
 
 
 def plainer_constants(tree: ast.Module, number: int) -> list[Edit]:
-    """One small number in place of others, and short texts."""
+    """Replace numbers by one small number, and strings by an empty one."""
     edits = []
     for at, node in _values(tree):
         if isinstance(node, ast.Constant) and _is_rough(node.value):
@@ -133,14 +134,14 @@ def plainer_constants(tree: ast.Module, number: int) -> list[Edit]:
 
 
 def _is_rough(value: object) -> bool:
-    """True for a text, and for a number that a reader has to look at."""
+    """True for a non-empty string, and for a number other than 0, 1 and 2."""
     if isinstance(value, str):
         return bool(value)
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value not in PLAIN
 
 
 def constants(tree: ast.Module) -> list[Edit]:
-    """A plain constant in place of an expression."""
+    """Replace an expression by a plain constant."""
     return [
         _put(at, text)
         for at, node in _values(tree)

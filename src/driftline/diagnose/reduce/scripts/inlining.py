@@ -1,4 +1,4 @@
-"""The value of a variable in place of the variable, and the body of a function in place of its call."""
+"""Replace a variable by its value, and a call by the body of the function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADS = ("value", "test", "iter", "items", "targets", "target", "exc", "msg")  
 
 
 def inlined_variables(tree: ast.Module) -> Iterator[ast.Module]:
-    """Put the value that is assigned to a variable in place of its uses until the next assignment."""
+    """Yield scripts in which one variable is replaced by its value, up to the next assignment."""
     count = len(list(_assignments(tree)))
     for at in reversed(range(count)):
         made = copy.deepcopy(tree)
@@ -25,7 +25,9 @@ def inlined_variables(tree: ast.Module) -> Iterator[ast.Module]:
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], int, str]]:
-    """Assignments of one variable, and functions that are one expression: their block, the place in it, the name."""
+    """Yield assignments of one variable, and functions that are a single expression: the block, the index in it, the
+    name.
+    """
     for node in ast.walk(tree):
         for field in BLOCKS:
             block = getattr(node, field, None)
@@ -39,7 +41,9 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], int, str]]:
 
 
 def _lambda(function: ast.FunctionDef) -> ast.expr | None:
-    """A function as an expression, with its decorators as calls."""
+    """Return a function as a lambda expression with its decorators as calls, or None if it is more than one
+    expression.
+    """
     last = function.body[-1]
     if len(function.body) != 1 or not isinstance(last, (ast.Return, ast.Expr, ast.Pass)):
         return None
@@ -80,7 +84,7 @@ def _inline(block: list[ast.stmt], place: int, name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Callee:
-    """A function of the script, and the class that it belongs to."""
+    """A function of the script, and where it is defined."""
 
     node: ast.FunctionDef
     of_class: bool
@@ -88,7 +92,7 @@ class _Callee:
 
 
 def inlined_calls(tree: ast.Module, observed: Observed) -> Iterator[ast.Module]:
-    """Put the body of a function in place of a call."""
+    """Yield scripts in which one call is replaced by the body of the function."""
     for at, node in enumerate(ast.walk(tree)):
         if not isinstance(node, ast.Call):
             continue
@@ -108,7 +112,7 @@ def inlined_calls(tree: ast.Module, observed: Observed) -> Iterator[ast.Module]:
 
 
 def _callees(tree: ast.Module) -> dict[str, _Callee]:
-    """The functions of a script by their qualified names."""
+    """Return the functions of a script by their qualified names."""
     found: dict[str, _Callee] = {}
 
     def look(node: ast.AST, before: str) -> None:
@@ -126,7 +130,7 @@ def _callees(tree: ast.Module) -> dict[str, _Callee]:
 
 
 class _CallInlining:
-    """Puts the body of one function in place of one call. Changes the tree."""
+    """Replaces one call by the body of the function. Changes the tree in place."""
 
     def __init__(self, tree: ast.Module, call: ast.Call, callee: _Callee) -> None:
         self._tree = tree
@@ -135,7 +139,7 @@ class _CallInlining:
         self._of_class = callee.of_class
 
     def done(self) -> bool:
-        """False where this cannot be done."""
+        """Replace the call. Return False if that is impossible."""
         given = self._bindings()
         if given is None or any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(self._function)):
             return False
@@ -153,7 +157,7 @@ class _CallInlining:
         return self._put(before, result)
 
     def _bindings(self) -> dict[str, ast.expr] | None:
-        """The values of parameters; `None` where they cannot be told."""
+        """Return the values of the parameters, or None if they cannot be determined."""
         arguments = self._function.args
         names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
         given = list(self._call.args)
@@ -180,7 +184,7 @@ class _CallInlining:
         return {name: found[name] for name in found if name in wanted} if wanted <= found.keys() else None
 
     def _rename(self, given: dict[str, ast.expr]) -> None:
-        """Give the function's own variables names that are not in use elsewhere."""
+        """Rename the function's own variables to names that are not used elsewhere."""
         shared = {
             name
             for node in ast.walk(self._function)
@@ -200,7 +204,7 @@ class _CallInlining:
         self._function.body = [one for one in inside.body if not isinstance(one, ast.Global)] or [ast.Pass()]
 
     def _bound(self, given: dict[str, ast.expr], body: list[ast.stmt]) -> list[ast.stmt]:
-        """Assignments of the parameters whose value cannot stand in their place."""
+        """Return assignments for the parameters whose value cannot replace them directly."""
         made: list[ast.stmt] = []
         for name, value in list(given.items()):
             nodes = [node for one in body for node in ast.walk(one) if isinstance(node, ast.Name) and node.id == name]
@@ -242,7 +246,7 @@ class _CallInlining:
         return True
 
     def _is_in_head(self, statement: ast.stmt) -> bool:
-        """True if the call belongs to a statement itself, and not to one inside, nor to a function without a name."""
+        """True if the call belongs to a statement itself, not to a nested statement, a lambda or a comprehension."""
         heads = [getattr(statement, name, None) for name in _HEADS]
         for head in heads:
             for part in head if isinstance(head, list) else [head] if head else []:
@@ -260,7 +264,7 @@ def _reaches(node: ast.AST, wanted: ast.AST) -> bool:
 
 
 def _free(name: str, own: set[str], outside: set[str]) -> str:
-    """A name for a variable of an inlined function."""
+    """Return a name for a variable of an inlined function that is not used outside."""
     if name not in outside - own and name not in outside:
         return name
     number = 2

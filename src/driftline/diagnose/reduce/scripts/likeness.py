@@ -1,4 +1,4 @@
-"""What it means that a script still fails in the same way."""
+"""Define what it means that a script still fails in the same way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ WORDS = 3  # of the message of an exception
 
 @dataclass(frozen=True)
 class DifferenceSort:
-    """A difference without what changes when a script gets shorter: numbers, names, and the place of the event."""
+    """A difference without the details that change when a script gets shorter: numbers, names, and the number of the
+    event.
+    """
 
     change: Change
     place: str  # output, input, state, gradient, ...
@@ -27,7 +29,7 @@ class DifferenceSort:
 
 
 def sort_of(one: Difference) -> DifferenceSort:
-    """The sort of a difference."""
+    """Return the sort of a difference."""
     if one.change in _ERRORS:
         name, _, message = (one.expected if one.change is Change.MISSING_ERROR else one.got).partition(":")
         return DifferenceSort(one.change, "", " ".join((name, *_WORD.findall(message)[:WORDS])))
@@ -37,7 +39,7 @@ def sort_of(one: Difference) -> DifferenceSort:
 
 
 def place_of(path: str) -> str:
-    """Where a path lies, for a reader of the script."""
+    """Return which part of the state a path belongs to: output, input, gradient, and so on."""
     if SHARING in path:
         return " and ".join(sorted(map(place_of, path.split(SHARING))))
     if ".grad" in path:
@@ -49,5 +51,7 @@ def place_of(path: str) -> str:
 
 
 def sorts_of(differences: Iterable[Difference]) -> frozenset[DifferenceSort]:
-    """The sorts of the differences of one event: a script fails in the same way if one of them is there again."""
+    """Return the sorts of the differences of one event. A script fails in the same way if one of these sorts occurs
+    again.
+    """
     return frozenset(map(sort_of, differences))

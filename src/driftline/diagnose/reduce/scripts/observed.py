@@ -1,4 +1,6 @@
-"""What expressions and statements of a script do in a run without the compiler: an instrumented text prints it."""
+"""Observe the values and executed statements of a script in a run without the compiler, by printing them from an
+instrumented text.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +53,12 @@ def _driftline_text(value, deep=0):
 
 @dataclass(frozen=True)
 class Observed:
-    """`values`: by the text of an expression, the only value that it had, as text. `functions`: by the text of a called
-    expression, the qualified name of the script's function that was called. `reached`: statements that were executed,
-    by their place in `ast.walk` of the text that was observed."""
+    """The observations of a run.
+
+    `values`: the text of an expression -> the only value that it had, as text. `functions`: the text of a called
+    expression -> the qualified name of the script's function. `reached`: executed statements, by their index in
+    `ast.walk` of the observed text.
+    """
 
     values: dict[str, str] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
@@ -61,7 +66,7 @@ class Observed:
 
 
 def instrumented(text: str) -> str:
-    """The script, which prints what its expressions gave."""
+    """Return the script with code that records and prints the values of its expressions."""
     tree = ast.parse(text)
     places = {id(node): at for at, node in enumerate(ast.walk(tree))}
     _Noting(places).visit(tree)
@@ -72,7 +77,7 @@ def instrumented(text: str) -> str:
 
 
 class _Noting(ast.NodeTransformer):
-    """Puts a call of the note around every expression, and a mark before every statement."""
+    """Wraps every expression in a recording call, and puts a mark before every statement."""
 
     def __init__(self, places: dict[int, int]) -> None:
         self._places = places
@@ -102,7 +107,7 @@ class _Noting(ast.NodeTransformer):
 
 
 def read_observed(text: str, printed: str) -> Observed:
-    """What the instrumented form of a text has printed."""
+    """Parse the output of the instrumented form of a text."""
     line = next((line for line in reversed(printed.splitlines()) if line.startswith(MARK)), "")
     try:
         seen, reached = json.loads(line.removeprefix(MARK))

@@ -1,4 +1,4 @@
-"""The whole course: from a script that fails to the smallest one that still fails in the same way."""
+"""Run the reduction of a script: from a failing script to the smallest one that still fails in the same way."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ from driftline.scenarios.script import UserScript
 from driftline.scenarios.target import BACKEND_NAMES
 
 RUNGS = ("eager", "aot_eager")  # backends that compile faster: where the failure shows on one, it is searched there
-PATIENCE = 10.0  # seconds for a run of a candidate, and some times what the script takes
+PATIENCE = 10.0  # seconds for a run of a candidate, in addition to a multiple of the script's time
 COARSE = 8  # statements that are left out together, as long as the script has all its functions
 LONGEST_CHAIN = 24  # changes that are made at once
-_RESERVE, _JUDGEMENTS = 0.1, 0.5  # for the judge at the end: of the budget, and of what the first judgement took
+_RESERVE, _JUDGEMENTS = 0.1, 0.5  # for the final judgement: share of the budget, and of the first judgement's time
 
 
 @dataclass(frozen=True)
 class ScriptReduction:
-    """What became of a script. `before` and `after` are texts."""
+    """The result of reducing a script. `before` and `after` are texts."""
 
     before: str
     after: str
     target: str
     backend: str  # of quick questions
     keep: tuple[DifferenceSort, ...]
-    reason: str  # what the judge says of the result
+    reason: str  # the judge's sentence on the result
     questions: int
     seconds: float
     complete: bool  # False: the budget ended it
@@ -101,8 +101,9 @@ def reduce_script(
     seconds: float = 180.0,
     listener: Callable[[ScriptStep], None] = lambda step: None,
 ) -> ScriptReduction:
-    """Make a script shorter that fails on a target. Raises `DriftlineError` for one that does not fail there. Ends with
-    the smallest so far when the time is over, or the user interrupts."""
+    """Make a script shorter that fails on a target. Raise `DriftlineError` if it does not fail there. When the time is
+    over or the user interrupts, the smallest script so far is returned.
+    """
     began = time.monotonic()
     asker = ScriptAsker(script.path, pool, options, target, "")
     first = asker.first(script.text)
@@ -138,12 +139,12 @@ def reduce_script(
 
 
 def _kept_sentence(result: ScriptResult, keep: frozenset[DifferenceSort]) -> str:
-    """What the judge says of the difference that had to stay."""
+    """Return the judge's sentence on the difference that was kept."""
     return next((one.sentence for one in result.differences if sort_of(one) in keep), result.reason)
 
 
 def _fastest(asker: ScriptAsker, text: str, target: Target | None) -> str:
-    """The first rung on which the failure shows: the backend for quick questions. Empty: the script's own."""
+    """Return the first rung on which the failure shows, for quick questions; empty for the script's own backend."""
     own = BACKEND_NAMES[target.backend] if target else ""
     for rung in RUNGS:
         asker.backend = rung
@@ -157,7 +158,7 @@ def _fastest(asker: ScriptAsker, text: str, target: Target | None) -> str:
 
 
 class _Course:
-    """The order of all steps."""
+    """Runs the passes in their order."""
 
     def __init__(self, search: ScriptSearch, asker: ScriptAsker) -> None:
         self._search = search
@@ -167,7 +168,9 @@ class _Course:
         self._seen = Observed()
 
     def run(self) -> bool:
-        """Until no step makes the text smaller (True), or the budget ends or the user interrupts (False)."""
+        """Repeat the passes until none makes the text smaller. False if the budget ended or the user interrupted before
+        that.
+        """
         try:
             self._begin()
             while True:
@@ -181,7 +184,7 @@ class _Course:
             return False
 
     def _begin(self) -> None:
-        """What can go at once."""
+        """Make the changes that remove much at once."""
         self._whole("plain definitions", plain_definitions)
         reached = self._observed().reached
         if reached:
@@ -207,7 +210,7 @@ class _Course:
         self._grouped("plain constants", constants)
 
     def _ended(self) -> bool:
-        """Make numbers plainer at the end, since no other step looks at them; True if nothing more is to be done."""
+        """Simplify numbers at the end, since no other pass depends on them. True if nothing became smaller."""
         before = self._search.best
         for number in PLAIN:
             self._grouped("plainer constants", lambda tree, number=number: plainer_constants(tree, number))  # type: ignore[misc]
@@ -215,15 +218,16 @@ class _Course:
         return self._search.best == before
 
     def _whole(self, what: str, trees: Callable[[ast.Module], Iterable[ast.Module]]) -> None:
-        """Make all changes one after the other, then the first half of them, and so on; then each that is possible."""
+        """Try all changes applied one after another, then the first half of them, and so on; then each change alone."""
         while True:
             tree = ast.parse(self._search.best)
             if not self._search.first(self._fit([*_chained(tree, trees), *_texts(trees(tree))]), what):
                 return
 
     def _grouped(self, what: str, edits_of: Callable[[ast.Module], list[Edit]], least: int = 1) -> None:
-        """Make all changes at once, then halves of them, and so on down to single ones (or `least`): from the last to
-        the first."""
+        """Try all edits at once, then halves of them, and so on down to single edits (or groups of `least`), from the
+        last to the first.
+        """
         width = len(edits_of(ast.parse(self._search.best)))
         while width >= least:
             end: int | None = None
@@ -238,7 +242,7 @@ class _Course:
             width //= 2
 
     def _allowed(self, tree: ast.Module, edits: list[Edit]) -> list[Edit]:
-        """The changes outside of the script's own backends."""
+        """Return the edits that do not touch the script's own backends."""
         if not self._backends:
             return edits
         kept = {id(inside) for node in backends_of(tree) for inside in ast.walk(node)}
@@ -246,11 +250,11 @@ class _Course:
         return [edit for edit in edits if not places[edit.at]]
 
     def _fit(self, texts: Iterable[str]) -> Iterator[str]:
-        """Texts with the backends that the script came with."""
+        """Yield the texts whose backends are unchanged."""
         return (text for text in texts if not self._backends or self._backends == backend_texts(ast.parse(text)))
 
     def _observed(self) -> Observed:
-        """What the best does without the compiler."""
+        """Return the observations of the best text in a run without the compiler."""
         if self._seen_of != self._search.best:
             self._seen_of = self._search.best
             run = self._asker.run(instrumented(self._seen_of), PlayWay.EAGER)
@@ -259,7 +263,7 @@ class _Course:
 
 
 def _chunks(tree: ast.Module, edits: list[Edit], ends: range, width: int, places: dict[str, int]) -> Iterator[str]:
-    """Texts with so many changes each. `places`: where the changes of a text begin."""
+    """Yield texts with `width` edits each. `places` receives the index of the first edit of each text."""
     for end in ends:
         start = max(0, end - width)
         for text in _texts([edited(tree, edits[start:end])]):
@@ -268,7 +272,7 @@ def _chunks(tree: ast.Module, edits: list[Edit], ends: range, width: int, places
 
 
 def _chained(tree: ast.Module, changes: Callable[[ast.Module], Iterable[ast.Module]]) -> list[str]:
-    """Texts with many changes: with the most first."""
+    """Return texts with many changes applied in a row, those with the most first."""
     made: list[str] = []
     while len(made) < LONGEST_CHAIN:
         text = next(_texts(changes(tree)), None)

@@ -1,4 +1,4 @@
-"""The search for a shorter script: the best so far, what was asked, the budget."""
+"""Search for a shorter script: keep the best so far, the answers, and the budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_A_TIME = 2  # candidates in work
 
 @dataclass(frozen=True)
 class ScriptStep:
-    """One time that the best became smaller."""
+    """A step of the search in which the best text became smaller."""
 
     seconds: float
     questions: int
@@ -34,8 +34,9 @@ class ScriptStep:
 
 
 class ScriptSearch:
-    """Keeps the smallest text that fails in the same way. `ask` answers a question about a text, `confirm` with all
-    care; a text that is not confirmed is given up, and from then on each smaller text is confirmed at once."""
+    """Keeps the smallest text that fails in the same way. `ask` answers a quick question about a text; `confirm` runs
+    the judge. After a best text was not confirmed, every further one is confirmed at once.
+    """
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class ScriptSearch:
         self.steps: list[ScriptStep] = []
 
     def first(self, candidates: Iterable[str], what: str) -> bool:
-        """Take the first candidate that is smaller than the best and fails in the same way."""
+        """Accept the first candidate that is smaller than the best and fails in the same way. True if there is one."""
         asked = ahead(self._asked, self._new(candidates), AT_A_TIME)
         try:
             for text, answer in asked:
@@ -74,7 +75,7 @@ class ScriptSearch:
         return False
 
     def settle(self) -> None:
-        """Confirm the best, or go back to the last that was confirmed."""
+        """Confirm the best text, or go back to the last confirmed one."""
         if self.best == self.confirmed:
             return
         if self._confirm(self.best):

@@ -1,4 +1,4 @@
-"""Which of two scripts is smaller: one total order, so that the search cannot go round in circles."""
+"""Define which of two scripts is smaller, as one total order, so that the search cannot go round in circles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LINE = 6  # nodes of the syntax tree that a reader would give for one line less
 
 @dataclass(frozen=True, order=True)
 class ScriptSize:
-    """Compared from the first field to the last."""
+    """The size of a script, compared from the first field to the last."""
 
     weight: int  # lines and nodes of the syntax tree together
     characters: int

@@ -1,4 +1,4 @@
-"""Fewer statements: left out, or unwrapped from the block around them."""
+"""Remove statements, or unwrap them from the block around them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from driftline.diagnose.reduce.scripts.edits import BLOCKS, Edit, Made, names_lo
 
 
 def statements(tree: ast.Module) -> list[tuple[int, ast.stmt]]:
-    """All statements in the order of the text, each with its place in `ast.walk`."""
+    """Return all statements in the order of the text, each with its index in `ast.walk`."""
     found = [(at, node) for at, node in enumerate(ast.walk(tree)) if isinstance(node, ast.stmt)]
     return sorted(found, key=lambda one: (one[1].lineno, one[1].col_offset))
 
 
 def deletions(tree: ast.Module) -> list[Edit]:
-    """Leave a statement out."""
+    """Return edits that remove one statement each."""
     return [Edit(at, lambda node: None) for at, _ in statements(tree)]
 
 
 def members(tree: ast.Module) -> list[Edit]:
-    """Leave out a definition of a class or a function, or an assignment of an attribute."""
+    """Return edits that remove a function, a class, or an assignment to an attribute or element."""
     return [
         Edit(at, lambda node: None)
         for at, node in statements(tree)
@@ -34,12 +34,12 @@ def _target(node: ast.Assign | ast.AugAssign) -> ast.expr:
 
 
 def unreached(tree: ast.Module, reached: Collection[int]) -> list[Edit]:
-    """Leave out what was never executed. `reached`: places in `ast.walk`."""
+    """Return edits that remove statements which were never executed. `reached`: indices in `ast.walk`."""
     return [Edit(at, lambda node: None) for at, _ in statements(tree) if at not in reached]
 
 
 def unwrappings(tree: ast.Module) -> list[Edit]:
-    """Put the statements of a block in place of the block: a loop becomes one round of it."""
+    """Return edits that replace a block by its statements; a loop becomes one round of it."""
     edits = []
     for at, node in statements(tree):
         for name in (*BLOCKS, "handlers"):
@@ -72,7 +72,7 @@ def _iterator(value: ast.expr) -> ast.expr:
 
 
 def shorter_loops(tree: ast.Module) -> list[Edit]:
-    """Two rounds of a loop, over nothing but its numbers."""
+    """Return edits that replace `range`, `enumerate` and `zip` by `range(2)`."""
     return [
         Edit(at, lambda node: ast.parse("range(2)", mode="eval").body)
         for at, node in enumerate(ast.walk(tree))

@@ -1,4 +1,4 @@
-"""Takes away what nothing uses any more, and what cannot run: after every change of a script."""
+"""Remove unused and invalid statements of a script after every change."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.A
 
 
 def tidy(tree: ast.Module) -> None:
-    """Drop statements that name what is bound nowhere, then what is never read. Changes the tree."""
+    """Remove statements that read undefined names, then definitions that are never read. Changes the tree in place."""
     while _drop(tree, _Homeless(tree)) or _drop(tree, _Unused(tree)):
         pass
 
 
 class _Homeless:
-    """Statements that read a name that nothing binds."""
+    """Selects statements that read a name which nothing defines."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._known = names_bound(tree) | _KNOWN
@@ -39,7 +39,7 @@ class _Homeless:
 
 
 class _Unused:
-    """Definitions, imports and plain assignments of names that nothing reads."""
+    """Selects definitions, imports and plain assignments of names that nothing reads."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._read = set(names_loaded(tree))
@@ -68,7 +68,9 @@ class _Unused:
 
 
 def _acts(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
-    """True for modules of the user: importing them may do something that the script needs, such as registering."""
+    """True if importing the module may have an effect that the script needs, such as a registration; assumed for
+    modules of the user.
+    """
     name = alias.name if isinstance(statement, ast.Import) else statement.module or ""
     return name.partition(".")[0] not in _LIBRARIES
 
@@ -85,7 +87,7 @@ def _is_pure(value: ast.expr) -> bool:
 
 
 def _drop(tree: ast.Module, is_needless: _Homeless | _Unused) -> bool:
-    """Drop statements; True if there were any."""
+    """Remove the statements that `is_needless` selects. True if there were any."""
     dropped = False
     for node in ast.walk(tree):
         for name in BLOCKS:
