@@ -1,7 +1,7 @@
-"""What came of an order that another process carried out: a value, or why there is none.
+"""The outcome of an order that another process carried out: a value, or the reason why there is none.
 
-An exception that goes from one process to another is told by the name of its class alone; what the hunt must tell apart
-is a value.
+An exception loses all but the name of its class on the way to another process, so the outcomes that the hunt must tell
+apart are sent as values.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _Value = TypeVar("_Value")
 class Carried(Generic[_Value]):
     value: _Value | None = None
     interrupted: str = ""  # the time of the hunt is over
-    cannot_start: str = ""  # a compiler cannot be started there
-    internal: str = ""  # Driftline itself failed
-    sentence: str = ""  # what the user can act on
+    cannot_start: str = ""  # a compiler cannot be started in that process
+    internal: str = ""  # the traceback of a fault of Driftline
+    sentence: str = ""  # an error message for the user
 
     def unwrap(self) -> _Value:
-        """The value, or what was raised there."""
+        """Return the value, or raise the error that the other process met."""
         if self.interrupted:
             raise PoolInterrupted(self.interrupted)
         if self.cannot_start:
