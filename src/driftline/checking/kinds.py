@@ -1,4 +1,4 @@
-"""Which worker a job needs: the interpreter of an environment, with the right modules warm."""
+"""Chooses the kind of worker for a job: the interpreter of an environment, with the right modules imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftline.core.target import Target
 from driftline.execute.environments import require_environment
 from driftline.execute.pool import WorkerKind
 
-# The backend whose family has a framework warm; programs of that framework are loaded and evaluated there.
+# The backend whose family imports a framework: programs of that framework are loaded and evaluated in its worker.
 HOME = {"torch": "eager", "onnx": "onnx-reference", "jax": "xla", "tensorflow": "tensorflow"}
 
 
@@ -33,7 +33,7 @@ def _kind(backend: Backend, plugins: tuple[str, ...], python: str, *, fork: bool
     if framework and python == sys.executable and fork:
         warm.append(("driftline.checking.warm_tasks:warm_tasks", framework))
     if plugins:
-        plugins = approved(plugins, "This case")  # a worker imports what the user gave, nothing else
+        plugins = approved(plugins, "This case")  # a worker imports only the plugins that the user gave
         warm.insert(0, ("driftline.core.plugins:load_plugins", plugins))
     if not fork:
         warm.append(("driftline.backends:wake_device", backend.family_name))
