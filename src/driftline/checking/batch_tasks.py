@@ -1,8 +1,7 @@
 """Tasks of a framework's worker that make many programs with their inputs, and judge their results.
 
 The judgement is the same as that of `check`, with the shadow in the same process. A failure here is only a suspect: it
-is
-checked again by itself, in the ordinary way, before it is reported.
+is checked again by itself, in the ordinary way, before it is reported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Dtype lift: checks a half-precision program on the same numbers in float32.
 
 An error below the rounding of float16 or bfloat16 can be seen in float32, through the same compiler. An error that
-shows
-only there is reported as advice about the compiler, since the original program is right.
+shows only there is reported as advice about the compiler, since the original program is right.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Used for the rows of `driftline check`, and for failures that a hunt is about to record. Screening, audits and the
 searches that explain a failure judge strictly: whether less precision is good enough is decided by the person who
-deploys
-the model (`accept.py`).
+deploys the model (`accept.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The sources of a program's expected results: its own framework, or one of two for ONNX models.
 
 The reference evaluator of ONNX is the standard's own, but slow, and cannot run everything. Driftline's player on torch
-is
-fast and covers the operators that exporters write. Small models use the evaluator, big ones the player, and each is
+is fast and covers the operators that exporters write. Small models use the evaluator, big ones the player, and each is
 replaced by the other where it fails. The two are independent, except for rare operators that the player leaves to the
 evaluator; if they disagree, no compiler is blamed (`Checker`).
 """

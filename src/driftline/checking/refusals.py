@@ -2,8 +2,7 @@
 without a kernel fails with the same words.
 
 So the compiler's plainest form (`Backend.plainest`) is given the same program. If that runs it, the compiler supports
-the
-program, and the rejection is a failure at the stage where it occurred. Backends that decline a program themselves
+the program, and the rejection is a failure at the stage where it occurred. Backends that decline a program themselves
 (`Unsupported`) are believed.
 """
 

@@ -1,8 +1,7 @@
 """A cache of the shadow's answers that several targets share: the newest ones, up to a limit.
 
 A check repeats the same few questions. A hunt that runs for days asks new ones and never repeats an old one, so the
-cache
-is limited, and adding an answer costs the same however many there are.
+cache is limited, and adding an answer costs the same however many there are.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 The ordinary wheels of torch need a dozen such libraries and do not load if one is missing, but nothing that runs on the
 CPU calls them. So the libraries are not installed, and one stub library replaces them all. Its functions stop the
-process,
-so an unexpected call is noticed.
+process, so an unexpected call is noticed.
 """
 
 from __future__ import annotations

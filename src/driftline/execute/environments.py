@@ -4,9 +4,8 @@
 target like any other. Driftline itself is not installed there: its worker needs only the standard library and numpy.
 
 An environment is built in a folder of its own and renamed when it is finished, so a visible one is complete. A file
-lock,
-which the installer's processes hold as well, keeps two builders of one release apart, and distinguishes a folder under
-construction from an abandoned one.
+lock, which the installer's processes hold as well, keeps two builders of one release apart, and distinguishes a folder
+under construction from an abandoned one.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 threads.
 
 A program that is right in a first call may be wrong in the next: it returns a buffer that an earlier call filled, keeps
-a
-value that it should compute again, or two calls at the same time write to one buffer.
+a value that it should compute again, or two calls at the same time write to one buffer.
 """
 
 from __future__ import annotations

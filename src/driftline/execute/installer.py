@@ -32,8 +32,7 @@ class Installer:
     """Installs into one folder, with uv, which is fast, or with pip if torch is wanted or uv fails.
 
     Builds of torch often come from indexes that only pip is configured for, so uv never installs torch. Its GPU
-    libraries are
-    left out. If a package merely depends on torch, the release of torch that runs Driftline is installed.
+    libraries are left out. If a package merely depends on torch, the release of torch that runs Driftline is installed.
     """
 
     folder: Path

@@ -47,10 +47,8 @@ def restrict(writable: Iterable[Path | str], plain: Iterable[Path | str]) -> Non
     """Give up writing anywhere else, for this process and all that it starts.
 
     Below `writable` anything but device nodes may be created. Below `plain` only files and folders may be created: no
-    links,
-    pipes or sockets, and nothing can be moved there from another folder. Does nothing on a kernel without Landlock.
-    Raises
-    `OSError` if a kernel with Landlock refuses.
+    links, pipes or sockets, and nothing can be moved there from another folder. Does nothing on a kernel without
+    Landlock. Raises `OSError` if a kernel with Landlock refuses.
     """
     version = abi()
     if version < 1:

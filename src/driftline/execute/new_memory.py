@@ -2,8 +2,7 @@
 
 A kernel that leaves part of its output unwritten returns the old content of the memory: often zeros, which are right by
 chance. With a known byte the kernel is wrong in every run, and two runs with different bytes distinguish memory that
-was
-never written from a wrong computation.
+was never written from a wrong computation.
 """
 
 from __future__ import annotations

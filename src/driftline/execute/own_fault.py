@@ -2,8 +2,7 @@
 
 Most exceptions of a compiler pass through Driftline's code, and compilers written in C leave no frames. An exception is
 Driftline's if it was raised in Driftline's code by an instruction that makes no call. A backend that reports a
-compiler's
-message uses `raise`. A call of a compiler with wrong arguments is a fault of Driftline too.
+compiler's message uses `raise`. A call of a compiler with wrong arguments is a fault of Driftline too.
 """
 
 from __future__ import annotations

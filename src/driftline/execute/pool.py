@@ -1,8 +1,7 @@
 """The pool: runs tasks in isolated worker processes and reports their outcome.
 
 A *nursery* process is kept for each kind of worker (an interpreter with certain modules imported). Workers are forked
-from
-it and reused until they fail or have served their share of jobs. See `worker.py` for the other side.
+from it and reused until they fail or have served their share of jobs. See `worker.py` for the other side.
 """
 
 from __future__ import annotations
@@ -80,8 +79,7 @@ class Pool:
         """Run one task to its end. Raises `WorkerStartError` if the worker cannot start.
 
         `fresh` gives the task a process that runs nothing before and nothing after it. `entering` is called with each
-        stage that
-        the task announces.
+        stage that the task announces.
         """
         began = self._interruptions
         job = Job(task.name, encode(task.request, request), vouched())

@@ -1,12 +1,10 @@
 """Ends processes with everything they started, and reads their resource usage. Linux's /proc, standard library only.
 
 The descendants of a worker are found by the process tree and by a *tag*, an environment variable that every process
-under
-a nursery inherits. The tree is exact while its root lives; the tag finds orphans.
+under a nursery inherits. The tree is exact while its root lives; the tag finds orphans.
 
 Run as a program, this file is the *keeper*: it waits until its parent is gone, for whatever reason, and then kills
-every
-process with the parent's tag. It imports nothing that could hang.
+every process with the parent's tag. It imports nothing that could hang.
 """
 
 from __future__ import annotations

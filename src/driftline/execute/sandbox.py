@@ -2,10 +2,8 @@
 
 Programs in workers are generated, or come with a store or a model file, and miscompiled code may do anything. Linux
 removes rights for good, from a process and all that it starts: Landlock for writing (`landlock.py`), a seccomp filter
-for
-system calls (`seccomp.py`), and root's privileges are dropped. None of this needs privileges. If the kernel lacks a
-layer,
-programs still run, and `driftline doctor` reports it. `DRIFTLINE_SANDBOX=off` switches the sandbox off;
+for system calls (`seccomp.py`), and root's privileges are dropped. None of this needs privileges. If the kernel lacks a
+layer, programs still run, and `driftline doctor` reports it. `DRIFTLINE_SANDBOX=off` switches the sandbox off;
 `DRIFTLINE_WRITABLE` names further folders that workers may write to, separated by colons.
 
 Standard library only: this runs in environments that have nothing else.
@@ -43,8 +41,7 @@ def enter(writable: Iterable[Path | str], plain: Iterable[Path | str] = ()) -> N
     kernel has a layer and refuses it: then no untrusted program may run.
 
     Below `writable` the worker may create anything but device nodes. Below `plain`, where the parent process reads and
-    writes
-    too, it creates only plain files and folders, so that the parent can never follow a link made by the worker.
+    writes too, it creates only plain files and folders, so that the parent can never follow a link made by the worker.
     """
     if not wanted():
         return

@@ -2,10 +2,8 @@
 
 `confined.py` starts it. It adopts the program's orphans, so that a process which left its group and session is still
 found. It ends everything when the program has ended, when the program has used up its time, memory or processes, and
-when
-the process that started it is gone: then the pipe on its standard input is closed. It writes to a descriptor, as JSON,
-how
-the program ended.
+when the process that started it is gone: then the pipe on its standard input is closed. It writes to a descriptor, as
+JSON, how the program ended.
 
 Standard library only: it starts with `-I -S`.
 """

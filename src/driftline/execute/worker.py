@@ -2,13 +2,11 @@
 
 It starts as a *nursery*: it imports slow modules, then waits. On request it forks a *worker* that inherits the imported
 modules, gets a socket of its own and serves one job after another. When a worker dies, the nursery forks the next one
-in
-milliseconds. Where forking is unsafe (a GPU), the process becomes the single worker itself (`serve`).
+in milliseconds. Where forking is unsafe (a GPU), the process becomes the single worker itself (`serve`).
 
 No process is left behind. Orphans below a worker become its children, and the nursery's once the worker is dead, and
-are
-killed there; the nursery kills its workers when its parent's socket closes; the kernel kills a worker when its nursery
-dies; and the keeper (`processes.py`) handles the rest.
+are killed there; the nursery kills its workers when its parent's socket closes; the kernel kills a worker when its
+nursery dies; and the keeper (`processes.py`) handles the rest.
 """
 
 from __future__ import annotations

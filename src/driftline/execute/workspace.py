@@ -2,8 +2,7 @@
 
 Workers, which run untrusted programs, may write below `tmp` and `compilers`, which no other process reads, and create
 plain files below `jobs`, where the parent reads and writes too. They cannot replace these folders, nor touch the
-others:
-`logs`, `programs`, and `nursery`, for temporary files of processes without a sandbox.
+others: `logs`, `programs`, and `nursery`, for temporary files of processes without a sandbox.
 
 The run holds a lock beside its folder. A killed run leaves the folder and loses the lock; the next run removes every
 folder whose lock is free. (Process ids would not work: they are reused, and those of another container are invisible.)

@@ -1,10 +1,8 @@
 """Chooses special inputs whose results can be compared: strong ones first, milder ones if the whole result becomes NaN.
 
 The reference decides. In a small program all inputs may hold special numbers, and a result that is all NaN is kept,
-since
-compilers may lose NaNs; a milder sample is added. In a model every result depends on all inputs, so only single
-elements
-are special, and a sample whose results cannot be compared is replaced.
+since compilers may lose NaNs; a milder sample is added. In a model every result depends on all inputs, so only single
+elements are special, and a sample whose results cannot be compared is replaced.
 """
 
 from __future__ import annotations

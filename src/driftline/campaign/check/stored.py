@@ -1,10 +1,8 @@
 """Prepares stored cases for a run.
 
 A store may come from anybody. The plugins that it names are code: only those that the user gives in this run are
-loaded.
-Archives that hold code are refused, as they are when given as files. A worker gets no more memory than this machine
-has,
-whatever the store says.
+loaded. Archives that hold code are refused, as they are when given as files. A worker gets no more memory than this
+machine has, whatever the store says.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Explains a bug that a script shows: which stage of `torch.compile` differs first, and which releases show the bug.
 
 The stages are Dynamo alone, AOTAutograd, its decompositions, and TorchInductor; each is tried by running the script
-with
-the backend of that name.
+with the backend of that name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A process beside the hunt's own that carries out turns with its own pool (`foremen.py` is the other end).
 
 Messages are pickled: both ends are Driftline, and nobody else holds the connection. The process ends when the hunt
-ends,
-in whatever way, since the connection is closed then.
+ends, in whatever way, since the connection is closed then.
 """
 
 from __future__ import annotations

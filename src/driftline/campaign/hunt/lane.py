@@ -1,10 +1,9 @@
 """A lane: the programs that one target gets in a hunt, turn after turn, and the statistics of their results.
 
 The requests of a turn depend only on the seed and on earlier turns of the same lane, not on the clock or on other
-lanes.
-So the same seed gives the same programs, and a lane rebuilt from its stored turns continues as if it had never stopped.
-Only the last turns of a hunt may be cut short by the clock. Several turns may run at once: `pipeline.py` says which
-earlier turns each of them knows.
+lanes. So the same seed gives the same programs, and a lane rebuilt from its stored turns continues as if it had never
+stopped. Only the last turns of a hunt may be cut short by the clock. Several turns may run at once: `pipeline.py` says
+which earlier turns each of them knows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Runs several turns of one lane at once, so that one compiler can keep all processors busy.
 
 Each turn is asked for with the results of a fixed number of earlier turns, even if later ones are done by then, and
-turns
-are finished in order. So neither the programs nor the stored turns depend on how many run at once, and a lane rebuilt
-from its stored turns continues as if it had never stopped.
+turns are finished in order. So neither the programs nor the stored turns depend on how many run at once, and a lane
+rebuilt from its stored turns continues as if it had never stopped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Chooses the lane that works next in a hunt, and its work: a turn of new programs, or a suspect of an earlier turn.
 
 A lane may run several turns (`pipeline.py`) while its suspects are examined: its requests do not depend on the outcome.
-A
-hunt by numbers must end in the same way every time, so there a lane's suspects are examined one after the other, in
+A hunt by numbers must end in the same way every time, so there a lane's suspects are examined one after the other, in
 order, since a known bug spares later suspects a closer look.
 """
 

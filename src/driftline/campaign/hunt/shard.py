@@ -1,10 +1,8 @@
 """A shard: one of several parts of a hunt, each run on its own machine without knowledge of the others.
 
 The programs of an arm are numbered under a seed, and a number gives the same program on every machine. Shard k of n
-asks
-for the numbers k-1, k-1+n, k-1+2n, ... of every arm: no program is made by two shards, and no number is left out. A
-shard
-chooses its next arms by the results of its own programs.
+asks for the numbers k-1, k-1+n, k-1+2n, ... of every arm: no program is made by two shards, and no number is left out.
+A shard chooses its next arms by the results of its own programs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Turns a suspect into a bug: the smallest part that still fails is checked by itself and recorded.
 
 Everything that is reported went through the ordinary `check`, in a fresh process, as a program of its own. The part
-names
-the cause as far as it is known: three programs that fail because of one operator are one bug.
+names the cause as far as it is known: three programs that fail because of one operator are one bug.
 """
 
 from __future__ import annotations
@@ -324,11 +323,9 @@ class _Examination:
         """Return why the reference itself is in doubt, or an empty string.
 
         The framework defines the meaning of a program in its language, one operation after another. A generated graph
-        is also
-        run in torch, since the operator table may be wrong. The reference of an ONNX program is an implementation too:
-        its two
-        references must agree, or more of the other compilers must agree with it than not. Otherwise no compiler is
-        blamed.
+        is also run in torch, since the operator table may be wrong. The reference of an ONNX program is an
+        implementation too: its two references must agree, or more of the other compilers must agree with it than not.
+        Otherwise no compiler is blamed.
         """
         if self._form == "torch" or result.verdict.kind not in VALUE_KINDS:
             return ""

@@ -1,12 +1,9 @@
 """Decides whether a compiler's result for a whole program follows from its results for the failing parts alone.
 
 A part may fail as a known bug does and the rest may pass, while the two, fused together, are wrong in another way. So
-the
-compiler's results for the parts replace the right ones, the reference computes the rest, and the outcome is compared
-with
-the compiler's result for the whole. It may differ by more than one rounding, since the values before a part come from
-the
-reference, not from the compiler.
+the compiler's results for the parts replace the right ones, the reference computes the rest, and the outcome is
+compared with the compiler's result for the whole. It may differ by more than one rounding, since the values before a
+part come from the reference, not from the compiler.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Reduces failures that show only in a later call of a compiled program, together with the calls before.
 
 A compiler may keep something of one call for the next, such as a result or a size. The parts of such a program are
-right
-when they are called once: each part is compiled, called on the values of the earlier calls, and then on those of the
-failing one.
+right when they are called once: each part is compiled, called on the values of the earlier calls, and then on those of
+the failing one.
 """
 
 from __future__ import annotations

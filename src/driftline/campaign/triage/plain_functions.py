@@ -2,9 +2,8 @@
 
 A compiler that loses the bias before any activation function loses it before five, and one that loses writes through
 views loses them in `relu_` and `sigmoid_`. If it fails with two plain functions, no particular function is to blame,
-and
-the bug is named after the plainer one. The reported part was seen to fail while no smaller part of it does: if `relu`
-itself is wrong, that is another bug.
+and the bug is named after the plainer one. The reported part was seen to fail while no smaller part of it does: if
+`relu` itself is wrong, that is another bug.
 """
 
 from __future__ import annotations

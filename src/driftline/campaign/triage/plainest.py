@@ -1,8 +1,7 @@
 """Finds the plainest form in which a part still fails: one size, no gradient, ordinary numbers, the plainest dtype.
 
 A bug is named after its plainest failure, so that it has one name wherever it is met. A part that fails in a plainer
-form
-is reported in that form, after that form was checked.
+form is reported in that form, after that form was checked.
 """
 
 from __future__ import annotations
