@@ -159,7 +159,7 @@ class Checker:
         self._conversions = Conversions(pool)
         self._refusals = Refusals()
         self._shadows = ShadowCache()
-        self._uses: dict[Any, tuple[str, ...]] = {}  # the arithmetic that programs use, by (program, sample, reference)
+        self._uses: dict[Any, tuple[str, ...]] = {}  # arithmetic of programs, by program, source and sample
         self._keeping = threading.Lock()
 
     def check(

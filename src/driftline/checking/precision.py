@@ -28,7 +28,7 @@ def reviewed(checker: Checker, case: Case, result: TargetResult, reference: Refe
     if result.execution.outcome is not Outcome.OK or result.execution.problem or reference.problem:
         return result
     if result.verdict.judgement is Judgement.INCONCLUSIVE or reference.random:
-        return result  # nothing was compared
+        return result  # no results were compared
     execution, reference = checker.sides(case, result.execution, reference)
     with contextlib.suppress(NoShadow):  # without a shadow, the row stays as it is
         result = _explained(checker, case, result, execution, reference)

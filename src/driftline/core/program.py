@@ -1,16 +1,16 @@
-"""Programs: what is compiled. A program is a file with a content hash, in one of a few forms.
+"""Programs: the inputs of compilers. A program is a file with a content hash, in one of a few forms.
 
 | form     | the file holds                                                                          |
 |----------|-----------------------------------------------------------------------------------------|
 | `source` | a bundle of Python files and the name of a factory that returns `(callable, inputs)`     |
 | `torch`  | a `torch.export` archive (.pt2)                                                         |
-| `onnx`   | a serialised ModelProto; the weights of a big one lie in files beside it (`data`)       |
+| `onnx`   | a serialised ModelProto; the weights of a big one are in files beside it (`data`)       |
 | `tflite` | a TFLite flatbuffer                                                                     |
-| `schedule` | a tensor function of ours with schedule primitives, as JSON; see `driftline.schedules`  |
+| `schedule` | a tensor function of Driftline with schedule primitives, as JSON; see `driftline.schedules` |
 | `script` | a Python script that calls `torch.compile` itself; see `driftline.scenarios`           |
 
-`framework` says what gives the program its meaning: torch, tensorflow, jax or onnx. It does not change on conversion:
-an ONNX file exported from torch is still judged against torch.
+`framework` names the framework that defines the right results: torch, tensorflow, jax or onnx. It does not change on
+conversion: an ONNX file exported from torch is still judged against torch.
 """
 
 from __future__ import annotations

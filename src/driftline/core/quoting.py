@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 LONGEST = 300  # characters of a name in a line of text
 
-# Control characters but newline and tab, and characters that reorder, hide or break what a reader sees.
+# Control characters except newline and tab, and characters that reorder, hide or break the visible text.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"

@@ -72,8 +72,8 @@ class Channel(Generic[Sent, Received]):
             raise ChannelClosed(str(error)) from error
 
     def receive(self, timeout: float | None = None) -> Received:
-        """Return the next message. Descriptors that come with a message are closed by the kernel. Raises
-        `ChannelDamaged` for anything that is no message."""
+        """Return the next message. The kernel closes file descriptors that come with it. Raises `ChannelDamaged` for
+        anything that is not a message."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (frame := self._take_frame()) is None:
             self._fill(deadline, lambda: self._socket.recv(1 << 16))

@@ -39,7 +39,7 @@ _BASICS = ("numpy", "ml_dtypes")
 
 @dataclass(frozen=True)
 class Environment:
-    """One installed release."""
+    """One installed release of a package, in an environment of its own."""
 
     package: str
     version: str

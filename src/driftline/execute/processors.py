@@ -24,7 +24,7 @@ def all_cores() -> int:
 
 def free_memory() -> int:
     """Return the bytes of memory that are still available; in a container, within its limit."""
-    import psutil  # commands that run nothing start without it
+    import psutil  # so that commands that run no program start without it
 
     free = psutil.virtual_memory().available
     with contextlib.suppress(OSError, ValueError):

@@ -110,7 +110,7 @@ class Ran:
     version: str = ""
     behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, if the compiler reports them
     repeated: tuple[str, ...] = ()  # places of the outputs of the further calls
-    repeat_failure: Failure | None = None  # what a further call raised
+    repeat_failure: Failure | None = None  # the exception of a further call
     internal_error: str = ""  # the traceback of the fault of Driftline that is the problem
 
 

@@ -67,7 +67,7 @@ def is_error(answer: Screened) -> bool:
 
 
 def without_broken(checker: Checker, outcome: CheckOutcome) -> CheckOutcome:
-    """Return the outcome of a check, with the targets skipped that fail on trivial programs as well."""
+    """Return the outcome of a check in which the targets that fail on trivial programs, too, are skipped."""
     broken = {
         row.target: why
         for row in outcome.results

@@ -183,7 +183,8 @@ def check_strategy(strategy: str) -> None:
 
 
 def make_samples(maker: InputMaker, strategy: str, count: int, seed: int) -> tuple[Inputs, ...]:
-    """Input samples by strategy: `example`, `random`, or a file. `specials` need the reference (`specials.py`)."""
+    """Return input samples by strategy: `example`, `random`, or a file. `specials` need the reference
+    (`specials.py`)."""
     if strategy not in STRATEGIES:
         if maker.sizes:
             raise DriftlineError(

@@ -295,7 +295,7 @@ class _Asker:
 
     def _run(self, release: str) -> tuple[ReleaseAnswer, str]:
         target = replace(self._target, version=None if release == self._here else release)
-        # A pool of its own, so that nothing of this release lives on when its environment is removed.
+        # A pool of its own, so that none of this release's processes is left when its environment is removed.
         with Pool() as pool:
             pool.deadline = self._deadline
             return self._answer(Checker(pool), target)

@@ -10,7 +10,7 @@ from driftline.core.errors import DriftlineError
 from driftline.diagnose.reduce.search import BudgetEnded
 from driftline.execute.pool import Pool, PoolExpired
 
-GRACE = 0.1  # share of the budget after its end, when running tasks are ended
+GRACE = 0.1  # tasks that still run this share of the budget after its end are ended
 
 
 class NoTimeLeft(DriftlineError):

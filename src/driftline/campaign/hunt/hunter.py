@@ -58,8 +58,8 @@ EARLY = 20  # judged programs that each target gets before anything else, on som
 OVERRUN = 2.0  # factor by which a hunt may exceed its time until each target has its least number of judged programs
 ORDINARY = "random"  # the strategy that draws ordinary numbers as inputs
 CATCH_UP = 600.0  # seconds for the leftovers of a hunt whose own time is over and that got no other
-SHARE_OF_REDUCING = 0.1  # share of the time for reducing the bugs found, in hunts of at least
-LEAST_TO_REDUCE = 60.0  # so many seconds
+SHARE_OF_REDUCING = 0.1  # share of a hunt's time for reducing the bugs found
+LEAST_TO_REDUCE = 60.0  # seconds: shorter hunts keep no time for reducing
 
 
 class NothingHunted(DriftlineError):

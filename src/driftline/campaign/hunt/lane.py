@@ -107,7 +107,7 @@ class Lane:
         return self.pace * programs
 
     def done_in(self, seconds: float) -> int:
-        """Return how many programs can be done in so many seconds: at least a short turn, at most a batch if no pace is
+        """Return how many programs can be done in so many seconds: at least a short turn; a batch if no pace is
         known."""
         return max(self.shortest, int(seconds / self.pace)) if self.pace and math.isfinite(seconds) else self.batch
 

@@ -25,8 +25,8 @@ Outcome = TypeVar("Outcome")
 
 def needed(number: int, lag: int) -> int:
     """Return how many turns must be finished before a turn is asked for: after the first ones, a third of those before
-    it, and later all but the last `lag`. (With half of them, a judgement of half a minute in the fourteenth turn of a
-    hunt with 16 jobs kept the processors idle from the 28th on.)"""
+    it, and later all but the last `lag - 1`. (With half of them, a judgement of half a minute in the fourteenth turn of
+    a hunt with 16 jobs kept the processors idle from the 28th on.)"""
     return max(number // 3 if number >= AT_FIRST else 0, number - lag + 1)
 
 

@@ -53,7 +53,7 @@ class WatchedBug:
 
 @dataclass
 class WatchResult:
-    """One round of watching."""
+    """One round of watching: the release of each compiler, the standing of each bug, and the hunt."""
 
     releases: dict[str, str] = field(default_factory=dict)  # by compiler
     bugs: list[WatchedBug] = field(default_factory=list)

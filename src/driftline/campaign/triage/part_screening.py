@@ -24,7 +24,7 @@ PART = ProgramRequest("part", "", 0, strategies=("part",), seed="")
 
 
 class PartScreening:
-    """Screens programs on the target of the suspect."""
+    """Screens programs on the target of a suspect, and builds the requests for its parts and variations."""
 
     def __init__(self, screening: Screening, target: Target, options: CheckOptions) -> None:
         self._screening = screening
@@ -75,8 +75,8 @@ class PartScreening:
         return replace(PART, graph=graph, inputs=self._written(*calls), strategies=PART.strategies * len(calls))
 
     def on_values(self, graph: Graph, values: str, sources: Sequence[int], calls: int = 1) -> ProgramRequest:
-        """Return a request for a part, on values from a file of a whole program in `calls` calls. `sources[i]` is the
-        number of leaf i in that file."""
+        """Return a request for a part, called `calls` times, on values of the whole program that are in a file.
+        `sources[i]` is the number of leaf i in that file."""
         return replace(PART, graph=graph, values=values, sources=tuple(sources), strategies=PART.strategies * calls)
 
     def on_arrays(self, graph: Graph, values: Arrays, sources: Sequence[int]) -> ProgramRequest:
