@@ -88,9 +88,7 @@ class LocalCrew:
                 kinds |= {worker_for_framework(waiting_for, tuple(plugins)): None}
             waiting_for = PLAYER.home if form == "onnx" else waiting_for
             kinds |= dict.fromkeys(own)
-        if (
-            waiting_for and self.jobs >= FEWEST_JOBS
-        ):  # suspects come soon, and their examination would wait for this import
+        if waiting_for and self.jobs >= FEWEST_JOBS:  # suspects come soon, and wait for it
             kinds |= {worker_for_framework(waiting_for, tuple(plugins)): None}
         if self._foremen:
             self._foremen.begin([(target, sorted(self._kinds[target, form], key=str)) for target, form in lanes])
