@@ -67,4 +67,5 @@ def case_of(made: PreparedProgram, target: Target, options: CheckOptions, sample
 
 
 def native_of(made: PreparedProgram) -> list[Arrays]:
+    """Return the results of the program's reference, one set for each sample."""
     return load_samples(made.native)

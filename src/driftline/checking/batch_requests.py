@@ -72,6 +72,8 @@ class ProgramRequest:
 
 @dataclass(frozen=True)
 class PrepareRequest:
+    """A request to make programs, draw their inputs and run their reference."""
+
     folder: Path
     form: str
     seed: int
@@ -156,6 +158,8 @@ class JudgeItem:
 
 @dataclass(frozen=True)
 class JudgeRequest:
+    """A request to judge programs that ran on one target."""
+
     items: tuple[JudgeItem, ...]
     mutates: bool
     renames: bool

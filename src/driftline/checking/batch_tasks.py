@@ -180,6 +180,7 @@ def _require_valid(made: Blueprint) -> None:
 
 
 def write_program(made: Blueprint, path: Path, name: str) -> Program:
+    """Write a generated program to `path` and return it as a `Program`."""
     if isinstance(made.content, bytes):
         form, framework, data = "onnx", "onnx", made.content
     else:
@@ -307,6 +308,7 @@ def _judge_one(item: JudgeItem, trait: TargetTraits, batch: JudgeRequest) -> Pro
 def judge_sample(
     opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Arrays, trait: TargetTraits, batch: JudgeRequest
 ) -> Verdict:
+    """Judge the outputs of a program on one sample."""
     if got.keys() == native.keys() and all(_same_bits(got[name], value) for name, value in native.items()):
         if _blank(native):
             return Verdict(Judgement.INCONCLUSIVE, "the reference is NaN everywhere: there is nothing to compare")

@@ -300,6 +300,7 @@ class Checker:
         return compared(case.deployed, execution, reference) if case.deployed else (execution, reference)
 
     def trait(self, case: Case, target: Target, execution: Execution) -> TargetTraits:
+        """Return the properties of a target that the oracle needs for its verdict."""
         backend = BACKENDS.get(target.backend)
         return TargetTraits(
             calls_user_code=backend.mutates,

@@ -49,6 +49,7 @@ class Conversions:
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def convert(self, case: Case, converter: Converter) -> Conversion:
+        """Return the conversion of the case's program, made or cached."""
         key = _key(case, converter)
         with self._locks[key]:
             if key not in self._made:

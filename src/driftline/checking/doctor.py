@@ -40,6 +40,8 @@ _GPU = "cuda"
 
 @dataclass(frozen=True)
 class BackendState:
+    """Whether one backend works here, with its version and devices, or the reason why not."""
+
     name: str
     available: bool
     version: str
@@ -157,6 +159,7 @@ def _with_gpu(pool: Pool, name: str, found: tuple[str, ...], plugins: tuple[str,
 
 
 def describe_environment() -> dict[str, Any]:
+    """Return the facts about Driftline, Python and the machine that a report includes."""
     return {
         "driftline": __version__,
         "python": platform.python_version(),

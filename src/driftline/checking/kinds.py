@@ -17,6 +17,7 @@ HOME = {"torch": "eager", "onnx": "onnx-reference", "jax": "xla", "tensorflow": 
 
 
 def worker_for_target(backend: Backend, target: Target, plugins: tuple[str, ...]) -> WorkerKind:
+    """Return the kind of worker that runs programs on a target."""
     python = require_environment(backend.packages, target.version).python if target.version else sys.executable
     kind = _kind(backend, plugins, python, fork=target.device == "cpu")
     more = backend.variables(dict(target.options))
@@ -24,6 +25,7 @@ def worker_for_target(backend: Backend, target: Target, plugins: tuple[str, ...]
 
 
 def worker_for_framework(framework: str, plugins: tuple[str, ...] = ()) -> WorkerKind:
+    """Return the kind of worker that evaluates programs of a framework."""
     return _kind(BACKENDS.get(HOME[framework]), plugins, sys.executable, fork=True)
 
 

@@ -63,6 +63,7 @@ class Refusals:
         self._lock = threading.Lock()
 
     def takes(self, case: Case, plain: Target, ask: Callable[[], bool]) -> bool:
+        """True if the plainest form accepts the program of a case; `ask` finds out, once for each program."""
         key = _key(case, plain)
         with self._lock:
             if key in self._taken:

@@ -57,6 +57,8 @@ class CheckResult:
 
 
 class ReplayAnswer(StrEnum):
+    """The answer of a replay."""
+
     STILL_FAILS = "still fails"
     FIXED = "fixed"
     PASSES = "passes"  # on another target than that of the bug, which does not prove a fix
@@ -76,6 +78,8 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class Replay:
+    """The result of replaying a bug."""
+
     bug: Bug
     answer: ReplayAnswer
     reason: str

@@ -15,6 +15,8 @@ ROOM = 256 << 20  # bytes; the newest answer is kept whatever its size
 
 
 class ShadowCache:
+    """The cache: `most` answers of `room` bytes together, the oldest dropped first."""
+
     def __init__(self, most: int = MOST, room: int = ROOM) -> None:
         self._most, self._room = most, room
         self._answers: dict[Hashable, ShadowAnswer] = {}
@@ -24,6 +26,7 @@ class ShadowCache:
         return self._answers.get(key)
 
     def keep(self, key: Hashable, answer: ShadowAnswer) -> None:
+        """Add an answer, and drop the oldest ones beyond the limits."""
         if old := self._answers.pop(key, None):
             self._bytes -= old.nbytes
         self._answers[key] = answer

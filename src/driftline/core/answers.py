@@ -48,6 +48,7 @@ def recalled(name: str, key: Any) -> RememberedAnswer | None:
 
 
 def keep(name: str, key: Any, value: Any) -> RememberedAnswer:
+    """Store an answer in the cache and return it."""
     made = RememberedAnswer(value, time.time(), remembered=False)
     _write(_place(name, key), made)
     return made

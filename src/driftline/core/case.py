@@ -93,4 +93,5 @@ class Case:
         return self.deployed.program if self.deployed else self.program
 
     def only(self, target: Target) -> Case:
+        """Return the case with this target alone."""
         return replace(self, targets=(target,))

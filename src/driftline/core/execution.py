@@ -13,6 +13,8 @@ from driftline.core.text import first_line, tail, telling_line
 
 
 class Outcome(StrEnum):
+    """How an execution ended."""
+
     OK = "OK"
     REJECTED = "REJECTED"  # the compiler says it does not support this: never a bug by itself
     ERROR = "ERROR"  # the compiler raised something else
@@ -22,6 +24,8 @@ class Outcome(StrEnum):
 
 
 class Stage(StrEnum):
+    """The stages of an execution, in order."""
+
     CONVERT = "CONVERT"  # from the program's own form to one the backend accepts
     SCHEDULE = "SCHEDULE"  # schedule primitives are applied to a tensor program
     COMPILE = "COMPILE"

@@ -26,6 +26,7 @@ def no_room(error: BaseException) -> bool:
 
 
 def is_full(folder: Path) -> bool:
+    """True if the disk of a folder has less than the least free space."""
     with contextlib.suppress(OSError):
         state = os.statvfs(folder)
         return state.f_bavail * state.f_frsize < _LEAST
@@ -39,6 +40,7 @@ def refuse_full(folder: Path, said: str = "") -> None:
 
 
 def disk_full(folder: Path) -> DiskFull:
+    """Return the error for a full disk."""
     return DiskFull(
         f"The disk that holds {folder} is full; make room there or set DRIFTLINE_CACHE to another folder. Everything"
         " found so far is in the store."

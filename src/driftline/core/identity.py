@@ -78,6 +78,7 @@ def is_plain(kind: Kind, found: Evidence) -> bool:
 def fingerprint_of(
     program: Program, operators: Sequence[str], *, backend: str, stage: str, kind: Kind, found: Evidence
 ) -> Fingerprint:
+    """Return the fingerprint of a failure from its measurements."""
     what = ""
     left_over = AFTER_ANOTHER_CALL in program.circumstances and kind in _OF_NUMBERS
     if left_over:  # the leftover of another call may be wrong in any way, which does not characterise the bug

@@ -18,6 +18,7 @@ def listen(listener: Callable[[str], None]) -> None:
 
 
 def notice(line: str) -> None:
+    """Send a line to all listeners."""
     for listener in _listeners:
         listener(line)
 

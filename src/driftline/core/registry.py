@@ -50,6 +50,7 @@ class Registry(Generic[T]):
         return iter(self.names())
 
     def get(self, name: str) -> T:
+        """Return an entry, loaded on first use. Raises DriftlineError for an unknown name."""
         if name not in self._loaded:
             if name not in self.names():
                 hint = did_you_mean(name, self.names())

@@ -34,6 +34,7 @@ class Target:
 
     @staticmethod
     def parse(text: str) -> Target:
+        """Parse a target. Raises DriftlineError for text that is not a target."""
         head, *parts = _split(text.strip(), ":")
         name, _, version = head.partition("@")
         if parts and "=" not in parts[0]:  # a family such as `dynamo:<name>`

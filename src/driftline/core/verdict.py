@@ -12,6 +12,8 @@ from driftline.core.text import first_line
 
 
 class Judgement(StrEnum):
+    """The possible judgements of an execution."""
+
     PASS = "pass"
     FAIL = "fail"
     REDUCED = "reduced-precision"  # agrees if the target may compute less precisely; the evidence names the arithmetic

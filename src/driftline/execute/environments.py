@@ -75,6 +75,7 @@ def find_environment(packages: Sequence[str], version: str | None) -> Environmen
 
 
 def require_environment(packages: Sequence[str], version: str) -> Environment:
+    """Return the environment of a release. Raises BackendUnavailable if there is none."""
     environment = find_environment(packages, version)
     if environment is None:
         if not packages:
@@ -121,6 +122,7 @@ def add_environment(requirement: str, extras: Sequence[str] = (), report: Announ
 
 
 def remove_environment(requirement: str) -> None:
+    """Delete the environment of a requirement. Raises DriftlineError if there is none."""
     package, version = _parse(requirement)
     known = {e.requirement: e for e in list_environments()}
     wanted = f"{package}=={version}"

@@ -46,6 +46,7 @@ class Installer:
         return str(self.folder / "bin" / "python")
 
     def install(self, requirements: list[str]) -> None:
+        """Install the requirements into the folder, which is emptied first."""
         self.requirements = requirements
         shutil.rmtree(self.folder, ignore_errors=True)
         if "torch" not in names(requirements) and self._install_with_uv():

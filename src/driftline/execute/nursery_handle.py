@@ -142,6 +142,7 @@ class NurseryHandle:
         return WorkerHandle(channel, number, pid, log, self)
 
     def become_worker(self) -> WorkerHandle:
+        """Turn the nursery process into the worker itself, and return its handle."""
         log = self._workspace.log_path()
         channel, theirs = channel_pair(PARENT_OF_WORKER)
         with theirs:
@@ -207,6 +208,7 @@ class NurseryHandle:
             self._news.notify_all()
 
     def kill(self) -> None:
+        """Kill the nursery and all its workers, and release its resources."""
         if self._process.returncode is None:
             kill_tree(self._process.pid)
         self._control.hang_up()  # not earlier: the nursery would end, before its processes could be listed
@@ -214,6 +216,7 @@ class NurseryHandle:
         self.destroy()
 
     def destroy(self) -> None:
+        """Kill the nursery's processes, wait for its end, and close its channel."""
         # Orphans are adopted, so all its processes are below it; killing it alone would lose those without the tag.
         # Its pid cannot be reused, since it is not reaped yet.
         if self._process.returncode is None:

@@ -287,6 +287,7 @@ class Pool:
             worker.interrupt()
 
     def close(self) -> None:
+        """End all workers and nurseries, and remove the workspace."""
         with self._lock:
             self._closed = True
             workers = [worker for idle in self._idle.values() for worker in idle]

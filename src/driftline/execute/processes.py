@@ -115,6 +115,7 @@ class TreeUsage(NamedTuple):
 
 
 def tree_usage(pid: int) -> TreeUsage:
+    """Return the memory and the number of processes of a process tree."""
     members = (pid, *descendants(pid))
     resident = 0
     for member in members:

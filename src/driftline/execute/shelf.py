@@ -31,16 +31,19 @@ class Shelf:
         self._file.close()
 
     def put(self, arrays: Arrays) -> str:
+        """Append a set of tensors; return its place."""
         position = self._file.tell()
         self._file.writelines(packed(arrays))
         self._file.flush()
         return f"{self._path}#{position}"
 
     def put_samples(self, samples: Sequence[Arrays]) -> str:
+        """Append input samples; return their place."""
         return self.put(_as_one(samples))
 
 
 def load_from(place: str) -> Arrays:
+    """Read the set of tensors at a place."""
     path, _, position = place.rpartition("#")
     with open_file(path if position.isdigit() else place) as file:
         file.seek(int(position) if position.isdigit() else 0)
@@ -53,6 +56,7 @@ def save_samples(path: Path, samples: Sequence[Arrays]) -> None:
 
 
 def load_samples(place: str) -> list[Arrays]:
+    """Read the input samples at a place."""
     samples: dict[int, Arrays] = {}
     for name, array in load_from(place).items():
         number, _, inner = name.partition("/")

@@ -51,6 +51,7 @@ class Outcome:
 
 
 def main() -> None:
+    """Run one program under supervision and report how it ended."""
     order = Order(**json.loads(sys.argv[2]))
     report = int(sys.argv[1])
     os.set_inheritable(report, False)

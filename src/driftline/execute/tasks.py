@@ -60,12 +60,14 @@ from driftline.programs.opened import OpenedProgram, open_axes
 
 @PROBE.serve
 def probe(request: ProbeRequest, context: Context) -> Availability:
+    """Return whether a backend is usable in this worker."""
     load_plugins(request.plugins)
     return BACKENDS.get(request.backend).probe()
 
 
 @FIT.serve
 def fit(request: FitRequest, context: Context) -> FitAnswer:
+    """Return whether this process may serve another task."""
     try:
         return FitAnswer(bool(import_string(request.function)(request.argument)))
     except Exception:
@@ -81,6 +83,7 @@ def empty_caches(request: EmptyCachesRequest, context: Context) -> EmptiedCaches
 
 @CHECK_SETTINGS.serve
 def check_settings(request: SettingsRequest, context: Context) -> CheckedSettings:
+    """Return the compiler's complaint about settings, or an empty answer."""
     load_plugins(request.plugins)
     try:
         BACKENDS.get(request.backend).check_settings(request.settings)
@@ -91,6 +94,7 @@ def check_settings(request: SettingsRequest, context: Context) -> CheckedSetting
 
 @RUN.serve
 def run(request: RunRequest, context: Context) -> Ran:
+    """Compile a program once and run it on every input sample."""
     case = request.case
     load_plugins(case.plugins)
     backend = BACKENDS.get(request.backend)

@@ -90,6 +90,7 @@ class _Context:
 
 
 def main() -> None:
+    """Run the process as a nursery until its parent is gone."""
     control = Channel(socket.socket(fileno=int(sys.argv[1])), NURSERY)
     log = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     _redirect(log)

@@ -79,6 +79,7 @@ class WorkerHandle:
     def run(
         self, job: Job, timeout: float, memory_limit: int, end: Callable[[], float], entering: Announce
     ) -> TaskReport[Json]:
+        """Run one job to its end and report how it ended."""
         self.jobs += 1
         self._log_before = ""
         started = time.monotonic()
@@ -212,6 +213,7 @@ def _larger(peak: int, said: int) -> int:
 
 
 def end_of_log(log: Path) -> str:
+    """Return the end of a worker's log, or an empty string if it cannot be read."""
     try:
         with open_file(log) as file:
             file.seek(0, os.SEEK_END)

@@ -51,6 +51,7 @@ BOOTSTRAP = (
 
 
 def package_root(python: str) -> str:
+    """Return the folder through which another interpreter finds Driftline; an empty string for this interpreter."""
     if python == sys.executable:
         return ""
     package = Path(__file__).resolve().parents[1]
@@ -92,6 +93,7 @@ def environment_of(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
 
 
 def killed_each_time(kind: WorkerKind, said: str) -> str:
+    """Return the error message for a process that was killed at every start."""
     return (
         f"{kind.name}: the process was killed before it could begin, {limits.STARTS} times in a row ({said}). Look for"
         " what kills it (a shortage of memory, perhaps), and start again"

@@ -122,6 +122,7 @@ class Author:
         return {name: tuple(rules) for name, rules in able.items()}
 
     def absorb(self, lane: str, tries: Sequence[ModelTry]) -> None:
+        """Add the records of a finished turn to the state of its lane."""
         if lane in self._lanes:
             self._lanes[lane].absorb(tries)
 
@@ -379,6 +380,7 @@ class _Spending:
 
     @property
     def left(self) -> bool:
+        """True if the allowance of the lane is not spent."""
         tokens = self._state.tokens + self._tokens + sum(one.tokens for one in self._tries)
         cost = self._state.cost + self._cost + sum(one.cost for one in self._tries)
         return self._state.allowance.left(tokens, cost)

@@ -32,6 +32,7 @@ class IsaFamily:
 
 
 def check_way(way: str) -> None:
+    """Raise DriftlineError unless `way` is a known value of `--across`."""
     if way not in WAYS:
         raise DriftlineError(f"--across {way}: give one of {', '.join(WAYS)}.{did_you_mean(way, WAYS)}")
 

@@ -155,6 +155,8 @@ def _require_form(program: Program, target: Target) -> None:
 
 
 def require_target(target: Target) -> None:
+    """Raise DriftlineError unless the target (or preset) exists with its options and, if it names a release, its
+    environment."""
     if is_preset(target):
         return
     if target.backend not in BACKENDS and (near := did_you_mean(target.backend, PRESETS)):
@@ -434,6 +436,7 @@ def _artifacts(store: Store, result: TargetResult, reference: Reference | None) 
 
 
 def verdict_json(result: TargetResult) -> dict[str, Any]:
+    """Return the JSON form of a verdict."""
     verdict = result.verdict
     return {
         "verdict": str(verdict.judgement),

@@ -140,6 +140,7 @@ def bisect_failing(
 
 
 def keep_bisection(store: Store, bisected: Bisected) -> None:
+    """Store the result of a search with its bug."""
     Diagnoses(store).save(bisected.failing.bug.id, STEP, bisected.to_json())
 
 
@@ -267,6 +268,7 @@ class _Asker:
         self._report = report
 
     def ask(self, release: str) -> Trial:
+        """Make an environment for a release if needed, run the case there, and return the answer."""
         began = time.monotonic()
         made = False
         try:

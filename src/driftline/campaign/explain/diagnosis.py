@@ -66,6 +66,7 @@ class Diagnosis:
 
     @property
     def internal_errors(self) -> tuple[str, ...]:
+        """Return the internal errors of all steps."""
         found = (
             self.localized.localization.internal_errors if self.localized else (),
             self.reduced.reduction.internal_errors if self.reduced else (),
@@ -150,6 +151,7 @@ class _DiagnosisRun:
         self._found = Diagnosis(failing)
 
     def run(self, bisect: bool) -> Diagnosis:
+        """Run the steps one after the other and return the explanation."""
         found = self._found
         if not self._inquiry:
             found.localized = self._step("localize", self._localize)

@@ -75,6 +75,7 @@ def require_wrong(bug: Bug) -> None:
 
 
 def is_program(name: str) -> bool:
+    """True if `name` is a program or a model, and not the name of a bug or a case."""
     return name.startswith(MODEL) or ".py:" in name or Path(name).suffix in _PROGRAMS
 
 

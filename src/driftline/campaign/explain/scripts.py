@@ -189,6 +189,8 @@ class ScriptReleases:
         self._store, self._failing = store, failing
 
     def releases(self, case: Case) -> AskRelease:
+        """Return a function that runs the script in a release and says whether the bug shows."""
+
         def ask(checker: Checker, target: Target) -> tuple[ReleaseAnswer, str]:
             trials = trials_of(self._store, self._failing.finding.case_id, checker.pool)
             answer, reason = answer_of(self._failing.bug.fingerprint, trials.judge(target))

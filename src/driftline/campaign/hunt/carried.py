@@ -19,6 +19,8 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class Carried(Generic[_Value]):
+    """The value of an order, or one of the reasons why there is none."""
+
     value: _Value | None = None
     interrupted: str = ""  # the time of the hunt is over
     cannot_start: str = ""  # a compiler cannot be started in that process
@@ -40,6 +42,7 @@ class Carried(Generic[_Value]):
 
 
 def carried_out(work: Callable[[], _Value], plugins: tuple[str, ...]) -> Carried[_Value]:
+    """Do the work, and return its value or the error that it raised."""
     try:
         load_plugins(plugins)
         return Carried(work())

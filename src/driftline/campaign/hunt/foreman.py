@@ -59,6 +59,7 @@ class TurnAnswer:
 
 
 def main() -> None:
+    """Serve the hunt until it closes the connection, then end the process."""
     connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
     with Pool() as pool:
         pool.bound(int(sys.argv[2]))
@@ -67,12 +68,15 @@ def main() -> None:
 
 
 class _Foreman:
+    """The process's end of the connection: receives orders, and carries out each in a thread."""
+
     def __init__(self, connection: Connection[Any, Any], pool: Pool) -> None:
         self._connection = connection
         self._pool = pool
         self._sending = threading.Lock()
 
     def serve(self) -> None:
+        """Carry out the hunt's messages until the connection is closed."""
         for message in self._messages():
             if isinstance(message, InterruptOrder):
                 self._pool.interrupt()

@@ -141,6 +141,7 @@ class _Handle:
         self._send(WarmOrder(kinds))
 
     def carry_out(self, order: TurnOrder) -> list[Screened]:
+        """Send a turn to the foreman and wait for its results. Raises `ForemanLost` if it dies."""
         number, answer = next(self._numbers), Future[TurnAnswer]()
         with self._lock:
             if not self.lives:
@@ -170,6 +171,7 @@ class _Handle:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def wait(self, end: float) -> None:
+        """Wait for the foreman to end until the moment `end`, then kill it."""
         try:
             self._process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:

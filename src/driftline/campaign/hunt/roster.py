@@ -33,6 +33,8 @@ class LaneWork(Enum):
 
 @dataclass(frozen=True, eq=False)
 class LaneTask:
+    """A task of one lane: a turn, or the examination of a suspect."""
+
     pipeline: Pipeline[Any]
     work: LaneWork
     started: float

@@ -245,6 +245,7 @@ def _keep(store: Store, bug: Bug, target: Target, fails: bool, reason: str) -> N
 
 
 def require_compilers(names: Sequence[str]) -> None:
+    """Raise DriftlineError unless every name is a backend, without a release or options."""
     for name in names:
         if "@" in name or ":" in name:
             raise DriftlineError(f"{name!r}: name the compiler alone, and its release with --release.")

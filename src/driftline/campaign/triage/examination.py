@@ -96,6 +96,7 @@ class Triage:
         self._elsewhere = elsewhere
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect:
+        """Examine one suspect with a screening of its own."""
         options = order.options
         with Screening(
             self._checker.pool, order.form, seed=options.seed, plugins=options.plugins, timeout=options.timeout
@@ -185,6 +186,7 @@ class _Examination:
         self._flaky = False
 
     def examine(self) -> ExaminedSuspect:
+        """Examine the suspect: find its smallest failing parts, check them, and record their bugs."""
         whole = self._screening.screen([self._order.request], self._target)[0]
         if whole.judgement != "fail" or not whole.made:
             return ExaminedSuspect("gone", reason=f"alone it is {whole.judgement}: {whole.reason}")

@@ -31,6 +31,7 @@ class KnownForms:
         self._forms: dict[str, KnownForm] = {}  # by the id that a bug of such a part would have
 
     def note(self, name: str, backend: str, operators: Collection[str], bugs: Collection[str]) -> None:
+        """Note which bugs a part of this name turned out to be."""
         if not 0 < len(operators) <= LARGEST:
             return
         with self._lock:

@@ -73,6 +73,7 @@ class PlainLaterCall:
         self._deadline = deadline
 
     def of(self, part: Screened) -> Screened:
+        """Return the plainest form of a part that fails in a later call."""
         for simpler in (self._untransformed, self._in_plainer_dtype):
             graph = part.made.graph if part.made else None
             if not part.sample or graph is None or time.monotonic() > self._deadline:

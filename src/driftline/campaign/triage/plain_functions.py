@@ -70,6 +70,7 @@ class PlainestFunctions:
         self._deadline = deadline
 
     def of(self, part: Screened) -> Screened:
+        """Return a part with as many of its functions as possible replaced by plain ones."""
         for _ in range(MOST_CALLS):
             plainer = self._with_one_more(part)
             if plainer is part:

@@ -39,6 +39,7 @@ class PlainestForm:
         self._deadline = deadline
 
     def of(self, part: Screened) -> Screened:
+        """Return the plainest form found of a part that still fails."""
         steps = (
             self._at_one_size,
             self._untransformed,
@@ -161,6 +162,7 @@ def _as_precise(result: Screened, part: Screened) -> bool:
 
 
 def same_failure(result: Screened, part: Screened) -> bool:
+    """True if a result fails in the same way as the part."""
     if result.judgement != "fail" or not _as_precise(result, part):
         return False
     if result.kind != part.kind:  # a drift and a wrong value have one name

@@ -73,6 +73,8 @@ class Cutting:
         )  # a batch is three jobs, however many programs it has
 
     def parts(self) -> list[Screened]:
+        """Return the small parts that explain the failure, or else the smallest failing program and some imprecise
+        parts."""
         imprecise: list[Screened] = []
         try:
             for parts in small_parts(self._base):
