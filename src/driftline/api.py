@@ -1,4 +1,5 @@
-"""`driftline.check` and `driftline.check_script`: the calls of the command line, the page, pytest and notebooks."""
+"""`driftline.check` and `driftline.check_script`, the functions behind the command line, the web page, pytest and
+notebooks."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def check_script(
 
 @dataclass(frozen=True)
 class CheckRun:
-    """A check with workers and a store that are open."""
+    """A check with an open store and running workers."""
 
     checker: Checker
     store: Store
@@ -99,10 +100,10 @@ class CheckRun:
     plugins: tuple[str, ...] = ()
     library: Library | None = None  # of causes; None: the built-in ones
     listener: Listener = ignore
-    require: Callable[[Program], None] = lambda program: None  # may refuse the program before it is run, by raising
+    require: Callable[[Program], None] = lambda program: None  # may raise, to reject a program before it runs
 
     def check(self, program: Any, example: Any = None) -> CheckResult:
-        """Open the program, run it on the targets, and keep what fails."""
+        """Open the program, run it on the targets, and store the failures."""
         asked = self.settings
         opened = self._open(program, example)
         self.require(opened.runs)
@@ -146,7 +147,7 @@ class CheckRun:
         return tuple(str(Path(path).resolve()) for path in self.plugins)
 
     def _with_notes(self, result: CheckResult, unfit: Sequence[Skipped], without: str) -> CheckResult:
-        """Add the targets that were left out, and a note about each setting that changed nothing."""
+        """Add the skipped targets, and a note about each setting that had no effect."""
         ran: list[Target] = [row.target for row in result.results]
         ran += [row.target for row in result.outcome.skipped]
         unused = () if "accept" in self.settings.usual else unused_accept(self.settings.accept, ran)
@@ -155,7 +156,7 @@ class CheckRun:
 
 
 def shared_checker() -> Checker:
-    """Return the workers for the rest of this process, which stay warm between calls."""
+    """Return the checker that is shared by all calls in this process, with workers that stay warm between calls."""
     global _checker
     if _checker is None:
         pool = Pool()

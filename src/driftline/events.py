@@ -1,7 +1,7 @@
-"""What the engine says while it works: one hierarchy of events for checks, hunts, audits and diagnoses.
+"""The events that the engine emits while it works: one hierarchy for checks, hunts, audits and diagnoses.
 
-The engine knows no output. It calls a listener with events; progress displays are listeners (`report/progress.py`,
-`report/hunt_progress.py`), and so is any function of yours. An event says what happened, never how to show it. A
+The engine produces no output. It calls a listener with events; progress displays are listeners (`report/progress.py`,
+`report/hunt_progress.py`), and so may be any function of the user. An event says what happened, never how to show it. A
 listener may be called from several threads.
 """
 
@@ -17,7 +17,7 @@ from driftline.store import Bug
 
 @dataclass(frozen=True)
 class Event:
-    """The base of all."""
+    """The base class of all events."""
 
 
 # -- everywhere ------------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Working(Event):
-    """What is being done at the moment: `part` names the step or the compiler, `words` say how far it is."""
+    """The current activity. `part`: the step or the compiler; `words`: its progress."""
 
     part: str
     words: str
@@ -33,7 +33,7 @@ class Working(Event):
 
 @dataclass(frozen=True)
 class BugSeen(Event):
-    """A bug: a new one, or one more sighting. `how` says what brought it about, where that is more than its kind."""
+    """A bug was seen, for the first time (`new`) or again. `how`: how it came about, if its kind does not say so."""
 
     bug: Bug
     new: bool
@@ -42,21 +42,21 @@ class BugSeen(Event):
 
 @dataclass(frozen=True)
 class StepsPlanned(Event):
-    """So many steps are to come."""
+    """The number of steps that will follow."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class StepStarted(Event):
-    """A step begins."""
+    """A step has begun."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class StepDone(Event):
-    """A step has come to its end, with this outcome in words."""
+    """A step has ended, with its outcome in words."""
 
     name: str
     outcome: str
@@ -74,7 +74,7 @@ class CheckStarted(Event):
 
 @dataclass(frozen=True)
 class TargetStarted(Event):
-    """A target begins; `expected` is how many seconds it usually takes, where that is long and known."""
+    """A target has begun. `expected`: the seconds that it usually takes, if that is long and known."""
 
     target: Target
     expected: float | None = None
@@ -82,7 +82,7 @@ class TargetStarted(Event):
 
 @dataclass(frozen=True)
 class TargetDone(Event):
-    """A target has come to its result."""
+    """A target has finished."""
 
     target: Target
     result: TargetResult | Skipped
@@ -93,23 +93,23 @@ class TargetDone(Event):
 
 @dataclass(frozen=True)
 class HuntStarted(Event):
-    """The lanes are chosen. `resumed` is the number of turns that were done before."""
+    """The lanes of a hunt are chosen. `resumed`: the number of turns done before."""
 
     targets: tuple[str, ...]
     skipped: tuple[Skipped, ...]
-    left_out: tuple[str, ...]  # generators that lack something, each with a sentence's worth of why
+    left_out: tuple[str, ...]  # generators that cannot be used, each with the reason
     seed: int
     seconds: float  # the budget; 0: none
     programs: int  # for each target; 0: no limit
     resumed: int
-    spent: float  # seconds of the budget: starting, and what was done before it was resumed
+    spent: float  # seconds of the budget used already, by starting and before the hunt was resumed
     number: int = 0  # of the hunt in the store
-    run: str = ""  # its name, which stays when stores are merged
+    run: str = ""  # the hunt's name, which stays the same when stores are merged
 
 
 @dataclass(frozen=True)
 class TurnDone(Event):
-    """A batch of programs has been through one target."""
+    """A batch of programs was run on one target."""
 
     lane: str
     number: int
@@ -119,7 +119,7 @@ class TurnDone(Event):
 
 @dataclass(frozen=True)
 class LaneStopped(Event):
-    """A target can go on no longer, and why."""
+    """A target cannot continue; `reason` says why."""
 
     lane: str
     reason: str
@@ -127,7 +127,7 @@ class LaneStopped(Event):
 
 @dataclass(frozen=True)
 class GeneratorStopped(Event):
-    """A generator makes no more programs for a target, and why; the others go on."""
+    """A generator makes no more programs for a target; `reason` says why. The other generators continue."""
 
     lane: str
     generator: str
@@ -139,18 +139,18 @@ class GeneratorStopped(Event):
 
 @dataclass(frozen=True)
 class AuditStarted(Event):
-    """The audit of this number in the store begins, or goes on: `spent` of its `seconds` are gone."""
+    """An audit begins or resumes; `spent` of its `seconds` are used already. `number`: of the audit in the store."""
 
     number: int
     compilers: tuple[str, ...]
     seconds: float
     spent: float
-    run: str = ""  # its name, which stays when stores are merged
+    run: str = ""  # the audit's name, which stays the same when stores are merged
 
 
 @dataclass(frozen=True)
 class OutOfReach(Event):
-    """A rule is wrong, but only on a program that ordinary code has not been seen to write."""
+    """A rule is wrong, but only on a program that ordinary code was not seen to contain."""
 
     rule: str
     mutation: str
@@ -161,7 +161,7 @@ class OutOfReach(Event):
 
 @dataclass(frozen=True)
 class RunPlanned(Event):
-    """So many pairs of a model and a framework are to be measured; `resumed` were measured before."""
+    """The number of pairs of a model and a framework to measure; `resumed` of them were measured before."""
 
     pairs: int
     resumed: int
@@ -170,7 +170,7 @@ class RunPlanned(Event):
 
 @dataclass(frozen=True)
 class ModelsMeasured(Event):
-    """So many models went through a framework; `words` say what came out."""
+    """So many models were measured with a framework; `words` describe the results."""
 
     framework: str
     models: int
@@ -182,7 +182,7 @@ class ModelsMeasured(Event):
 
 @dataclass(frozen=True)
 class ExplainingStarted(Event):
-    """Several bugs will be explained, one after the other, in this many seconds at most."""
+    """The explanation of several bugs, one after the other, begins. `seconds`: the time limit for all of them."""
 
     bugs: tuple[str, ...]
     seconds: float
@@ -190,7 +190,8 @@ class ExplainingStarted(Event):
 
 @dataclass(frozen=True)
 class Shrunk(Event):
-    """A reduction came to a smaller program, after so many seconds and questions; its size and the step in words."""
+    """A reduction found a smaller program after so many seconds and questions; `size` and `step` describe the program
+    and the step in words."""
 
     seconds: float
     queries: int
@@ -209,7 +210,7 @@ class ReleaseAsked(Event):
 
 @dataclass(frozen=True)
 class NotExplained(Event):
-    """A bug could not be explained, and why."""
+    """A bug could not be explained; `reason` says why."""
 
     bug: str
     reason: str
@@ -219,9 +220,9 @@ Listener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """A listener for where no events are wanted."""
+    """A listener that does nothing."""
 
 
 def says(listener: Listener, part: str) -> Callable[[str], None]:
-    """For a search that knows only words: they become what `part` is working on."""
+    """Return a function that sends its text to the listener as a `Working` event of `part`."""
     return lambda words: listener(Working(part, words))

@@ -1,7 +1,7 @@
-"""What a hunt asks for: a turn of programs, or the examination of one that failed.
+"""The orders of a hunt: to run a turn of programs, or to examine a program that failed.
 
-An order holds all that is needed to carry it out, so that any process with the same compilers can do it, and do it
-again when another one died over it.
+An order holds everything needed to carry it out, so that any process with the same compilers can do so, and repeat it
+after another process died.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from driftline.core.target import Target
 
 @dataclass(frozen=True)
 class TurnOrder:
-    """Programs to be made, run on a target and judged."""
+    """An order to make programs, run them on a target and judge them."""
 
     target: Target
     form: str
     requests: tuple[ProgramRequest, ...]
     options: CheckOptions
     heard: Mapping[str, int] = field(default_factory=dict)  # how often each rejection was met before
-    pieces: int = 1  # into which it may be divided, to run side by side
+    pieces: int = 1  # pieces into which the turn may be divided, to run in parallel
 
 
 @dataclass(frozen=True)
 class SuspectOrder:
-    """A program that failed, to be examined. Others are asked about a new bug: all `witnesses` when one is needed, else
-    the `peers`, which are running already."""
+    """An order to examine a program that failed. For a new bug other compilers are asked: all `witnesses` if a witness
+    is needed, else the `peers`, which are running already."""
 
     target: Target
     form: str

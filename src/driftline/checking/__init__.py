@@ -1,1 +1,1 @@
-"""The one function everything is built on: a case in, verdicts out. Hunting, reducing and bisecting loop over it."""
+"""Checks a case on its targets and returns verdicts. Hunts, reductions and bisections call this repeatedly."""

@@ -1,6 +1,6 @@
-"""Arithmetic that the person accepts: `--accept POLICY` for every target, `--accept TARGET=POLICY` for one.
+"""Policies of less precise arithmetic that the user accepts: `--accept POLICY` or `--accept TARGET=POLICY`.
 
-TARGET is a backend (all its targets) or a whole target with its options. A policy is a name of `oracle/arithmetic.py`,
+TARGET is a backend (all its targets) or a whole target with its options. A policy is a name in `oracle/arithmetic.py`,
 or `reduced-precision` for any of them; several are joined with '+'.
 """
 
@@ -19,13 +19,14 @@ from driftline.oracle.arithmetic import POLICIES
 from driftline.oracle.judge import Reference, TargetTraits
 from driftline.oracle.policies import agrees_with, does, program_uses
 
-NONE = "none"  # accepts nothing, whatever a project file says
-ANY = "reduced-precision"  # whichever arithmetic explains a result
+NONE = "none"  # accepts no policy, whatever a project file says
+ANY = "reduced-precision"  # accepts any policy that explains a result
 KNOWN = (*POLICIES, ANY)
 
 
 def parse_accept(given: Iterable[str], said_by: str = "--accept") -> tuple[str, ...]:
-    """What was accepted, one policy each; unknown names answer with near ones."""
+    """Return the accepted policies, one per entry. Raises DriftlineError for unknown names. `said_by`: the option to
+    name in the error."""
     found: list[str] = []
     for text in given:
         if text == NONE:
@@ -54,12 +55,12 @@ def _require_target(text: str, whole: str, said_by: str) -> None:
 
 
 def accepted_for(accept: Sequence[str], target: Target) -> tuple[str, ...]:
-    """The policies that are accepted of this target by name."""
+    """Return the policies accepted for this target by name."""
     return tuple(policy for policy in _named_for(accept, target) if policy != ANY)
 
 
 def accepts_any(accept: Sequence[str], target: Target) -> bool:
-    """Is any reduced precision of this target accepted?"""
+    """True if any reduced precision is accepted for this target."""
     return ANY in _named_for(accept, target)
 
 
@@ -73,7 +74,7 @@ def _named_for(accept: Sequence[str], target: Target) -> tuple[str, ...]:
 
 
 def unused_accept(accept: Sequence[str], targets: Sequence[Target]) -> tuple[str, ...]:
-    """A sentence for each acceptance that names a target which is not checked."""
+    """Return a sentence for each entry that names a target which is not checked."""
     checked = ", ".join(map(str, targets))
     return tuple(
         f"--accept {text} changed nothing: {text.rpartition('=')[0]} is not among the targets ({checked})."
@@ -85,7 +86,8 @@ def unused_accept(accept: Sequence[str], targets: Sequence[Target]) -> tuple[str
 def as_accepted(
     verdict: Verdict, execution: Execution, reference: Reference, trait: TargetTraits, accepted: tuple[str, ...]
 ) -> Verdict:
-    """A failure that the accepted arithmetic explains is a pass, which says so."""
+    """Return a passing verdict that names the policies if the accepted arithmetic explains a failure, else the
+    verdict."""
     again = agrees_with(accepted, verdict, execution, reference, trait)
     if verdict.judgement is not Judgement.FAIL or again.judgement is not Judgement.PASS:
         return verdict

@@ -1,4 +1,4 @@
-"""What a check compares of a program beside the outputs of its first call."""
+"""The aspects of a program that a check compares, besides the outputs of its first call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST_CALLS = 3
 
 
 class Aspect(StrEnum):
-    """What was compared with the reference for one target."""
+    """One aspect that was compared with the reference for a target."""
 
     OUTPUTS = "outputs"
     GRADIENT = "gradient"
@@ -21,9 +21,9 @@ class Aspect(StrEnum):
 
 @dataclass(frozen=True)
 class Extent:
-    """What a check of a passing target goes on to compare. `calls`: 1, nothing but the first call; 2, later calls with
-    other values and with the first ones again; 3, a later call with another size, too. `gradient`: the gradient, on
-    targets that compute gradients, although the case does not ask for it."""
+    """The further comparisons for a target that passes. `calls`: 1 is the first call only; 2 adds later calls with
+    other values and with the first ones again; 3 adds a call with inputs of another size. `gradient`: also compare
+    gradients that the case does not ask for, on targets that compute them."""
 
     calls: int = 1
     gradient: bool = False

@@ -1,4 +1,4 @@
-"""Screening of generated programs (see `screener.py`), and a prepared program as an ordinary case."""
+"""Screens generated programs (see `screener.py`), and turns a prepared program into an ordinary case."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Screened = ScreenResult[ProgramRequest]
 
 
 class Screening(Screener[ProgramRequest]):
-    """Programs of the generators, or of graphs that are there already."""
+    """Screens programs of the generators, or of existing graphs."""
 
     def __init__(
         self,
@@ -53,12 +53,13 @@ class Screening(Screener[ProgramRequest]):
 
 
 def died(report: TaskReport[Any]) -> InvalidProgram:
-    """The only program that a worker was to make, which took it down."""
+    """Return the invalid program for a worker that died while it made a single program."""
     return InvalidProgram(f"its reference run ended with {report.ending} ({report.detail})", died=str(report.ending))
 
 
 def case_of(made: PreparedProgram, target: Target, options: CheckOptions, samples: Sequence[int] = ()) -> Case:
-    """A prepared program as an ordinary case, with its inputs in memory."""
+    """Return a prepared program as an ordinary case, with its inputs in memory. `samples`: the indices to use; default:
+    all."""
     drawn = load_samples(made.tensors)
     chosen = samples or range(len(drawn))
     inputs = tuple(Inputs(drawn[index], made.origins[index]) for index in chosen)
@@ -66,4 +67,5 @@ def case_of(made: PreparedProgram, target: Target, options: CheckOptions, sample
 
 
 def native_of(made: PreparedProgram) -> list[Arrays]:
+    """Return the results of the program's reference, one set for each sample."""
     return load_samples(made.native)

@@ -1,7 +1,7 @@
-"""What is asked and answered while a batch of programs is screened: make them, run them (`execute/requests.py`), judge.
+"""The requests and answers of batch screening: make programs, run them (`execute/requests.py`), judge them.
 
-The functions are in `checking/batch_tasks.py`. A program is a `ProgramRequest` when it is asked for and a
-`PreparedProgram` when it is made; the worker of the target gets it as a `BatchJob`, the judge as a `JudgeItem`.
+The functions are in `checking/batch_tasks.py`. A program starts as a `ProgramRequest` and is made into a
+`PreparedProgram`; the worker of the target gets it as a `BatchJob`, the judge as a `JudgeItem`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from driftline.generate.graph import Graph
 _TASKS = "driftline.checking.batch_tasks"
 
 
-# -- what generators can be asked for
+# -- the arms of generators
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ArmsRequest:
 
 @dataclass(frozen=True)
 class ArmsAnswer:
-    """By generator: what it can be asked for, and which package it needs that is not installed."""
+    """The arms of each generator, and the missing package of each generator that needs one."""
 
     arms: Mapping[str, tuple[str, ...]]
     missing: Mapping[str, str]
@@ -46,35 +46,38 @@ ARMS = Task(f"{_TASKS}:arms", ArmsRequest, ArmsAnswer)
 
 @dataclass(frozen=True)
 class ProgramRequest:
-    """A program that is asked for: of a generator, or one whose graph or model is there already (a part of another).
+    """A request for a program: from a generator, or from an existing graph or model (a part of another program).
 
-    Kept in the store with a suspect: fields may be added, with a default."""
+    Stored with suspects: new fields need a default.
+    """
 
     generator: str
     arm: str
     number: int
-    strategies: tuple[str, ...]  # where its inputs come from, one for each sample
+    strategies: tuple[str, ...]  # the origin of the inputs, one for each sample
     seed: str
-    base: Graph | None = None  # to be changed
+    base: Graph | None = None  # the graph to change
     avoid: tuple[str, ...] = ()  # "operator dtype"
-    graph: Graph | None = None  # this very program
-    inputs: str = ""  # the place of its input samples
-    values: str = ""  # the place of the values that a whole program had in each call, where this is a part of it
-    sources: tuple[int, ...] = ()  # the number in the whole of each leaf of the part
-    text: str = ""  # what a language model wrote
-    mode: str = ""  # what it was asked to do
-    copy: bool = False  # its text is known: it is wanted on other sizes
+    graph: Graph | None = None  # the graph of the program, if it exists already
+    inputs: str = ""  # the file of its input samples
+    values: str = ""  # the file with the values of the whole program in each call, for a part of it
+    sources: tuple[int, ...] = ()  # for each leaf of the part, its number in the whole
+    text: str = ""  # the text that a language model wrote
+    mode: str = ""  # the kind of request to the model
+    copy: bool = False  # the text has run before: it is to run on other sizes
     options: tuple[tuple[str, str], ...] = ()  # of the target, besides the lane's own
-    model: str = ""  # the place of this very program: an ONNX model, or a source bundle
+    model: str = ""  # the path of the program itself: an ONNX model or a source bundle
     coverage: tuple[tuple[str, str], ...] = ()  # its operators, with dtypes
 
 
 @dataclass(frozen=True)
 class PrepareRequest:
+    """A request to make programs, draw their inputs and run their reference."""
+
     folder: Path
     form: str
     seed: int
-    sizes: bool  # programs with several sizes are wanted as such
+    sizes: bool  # True: make programs with several sizes
     requests: tuple[ProgramRequest, ...]
     plugins: tuple[str, ...] = ()
 
@@ -84,22 +87,22 @@ class PreparedProgram:
     """A program that was made, with its inputs and the results of its reference."""
 
     program: Program
-    tensors: str  # the place of its input samples
-    native: str  # the place of what the reference makes of them
-    origins: tuple[str, ...]  # where each sample comes from
+    tensors: str  # the place of its input samples on a shelf
+    native: str  # the place of the reference's results on a shelf
+    origins: tuple[str, ...]  # the origin of each sample
     grad: bool
-    company: str  # those of one company may be compiled together
+    company: str  # programs with the same text may be compiled together
     coverage: tuple[tuple[str, str], ...] = ()  # operators with dtypes
-    graph_text: str = ""  # as JSON: few graphs are looked at, and whoever runs a hunt would read those of all programs
-    pairs: tuple[str, ...] = ()  # which operators read the result of which (`generate/features.py`)
-    by_memory: bool = False  # what it means depends on how its inputs lie in memory
-    each: bool = False  # the verdict on every sample is wanted
-    unfit: tuple[str, ...] = ()  # of inputs that were asked for: why they are not among the samples, or nothing
-    flaws: tuple[str, ...] | None = None  # what makes no sense in it, where that was looked at
-    authored: bool = False  # a language model wrote its text: it may have changed the process that it ran in
+    graph_text: str = ""  # JSON, parsed only when needed: a hunt would otherwise parse the graphs of all programs
+    pairs: tuple[str, ...] = ()  # pairs of operators of which one reads the other's result (`generate/features.py`)
+    by_memory: bool = False  # its result depends on the memory layout of its inputs
+    each: bool = False  # a verdict on every sample is wanted
+    unfit: tuple[str, ...] = ()  # for each requested input, why it is not among the samples, or an empty string
+    flaws: tuple[str, ...] | None = None  # nonsensical parts of the program, if it was searched for them
+    authored: bool = False  # a language model wrote its text, which may have changed the process that ran it
     features: tuple[str, ...] = ()  # see `generate/features.py`
-    seconds: float = 0.0  # that it took to make it and to run its reference
-    options: tuple[tuple[str, str], ...] = ()  # which it is run with, besides those of the target
+    seconds: float = 0.0  # seconds to make it and to run its reference
+    options: tuple[tuple[str, str], ...] = ()  # options for its run, besides those of the target
 
     @cached_property
     def graph(self) -> Graph | None:
@@ -113,16 +116,16 @@ class InvalidProgram:
     reason: str
     coverage: tuple[tuple[str, str], ...] = ()
     died: str = ""  # how the worker ended that made it
-    internal_error: str = ""  # a fault of the generator's
+    internal_error: str = ""  # a fault of the generator
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class NothingMade:
-    """The generator has no such program."""
+    """The result of a request for which the generator has no program."""
 
     reason: str
-    name: str = ""  # of the reason, where those are counted
+    name: str = ""  # a short name of the reason, where reasons are counted
 
 
 Prepared = PreparedProgram | InvalidProgram | NothingMade
@@ -130,7 +133,7 @@ Prepared = PreparedProgram | InvalidProgram | NothingMade
 
 @dataclass(frozen=True)
 class PreparedBatch:
-    """One for each request, in their order."""
+    """The prepared programs, one for each request, in order."""
 
     programs: tuple[Prepared, ...]
 
@@ -143,7 +146,7 @@ PREPARE = Task(f"{_TASKS}:prepare", PrepareRequest, PreparedBatch)
 
 @dataclass(frozen=True)
 class JudgeItem:
-    """A program that ran, with the places of its outputs."""
+    """A program that ran, with the places of its outputs on a shelf."""
 
     program: Program
     tensors: str
@@ -155,18 +158,20 @@ class JudgeItem:
 
 @dataclass(frozen=True)
 class JudgeRequest:
+    """A request to judge programs that ran on one target."""
+
     items: tuple[JudgeItem, ...]
     mutates: bool
     renames: bool
     arithmetic: str = ""
     on_gpu: bool = False
-    explain: bool = True  # which less precise arithmetic would make a failure legal: it takes several judgements
+    explain: bool = True  # find less precise arithmetic that makes a failure right: several judgements
     plugins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SampleVerdict:
-    """A verdict as it travels."""
+    """The verdict on one sample."""
 
     judgement: str
     reason: str = ""
@@ -177,13 +182,13 @@ class SampleVerdict:
 
 @dataclass(frozen=True)
 class ProgramVerdict:
-    """The verdict that counts: on the first sample that fails, else on one that passes."""
+    """The verdict on the first sample that fails, else on one that passes."""
 
     verdict: SampleVerdict
     sample: int = 0
-    each: tuple[SampleVerdict, ...] = ()  # where it is wanted
+    each: tuple[SampleVerdict, ...] = ()  # the verdict on every sample, if wanted
     internal_error: str = ""
-    seconds: float = 0.0  # that it took
+    seconds: float = 0.0  # seconds that the judgement took
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Many programs at once, inside a worker of their framework: make them with their inputs, and judge what came of them.
+"""Tasks of a framework's worker that make many programs with their inputs, and judge their results.
 
-The judgement is the one that `check` makes, with the shadow at hand in the same process. What fails here is only a
-suspect: it is checked again by itself, in the ordinary way, before anybody is told.
+The judgement is the same as that of `check`, with the shadow in the same process. A failure here is only a suspect: it
+is checked again by itself, in the ordinary way, before it is reported.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _REDRAWS = 2
 
 @ARMS.serve
 def arms(request: ArmsRequest, context: Context) -> ArmsAnswer:
-    """What each generator can be asked for in this form, and which package one needs that is not installed."""
+    """Return the arms of each generator for this form, and the missing package of each generator that needs one."""
     load_plugins(request.plugins)
     form = request.form
     found, missing = {}, {}
@@ -87,7 +87,7 @@ def arms(request: ArmsRequest, context: Context) -> ArmsAnswer:
             found[name] = tuple(generator.arms(form))
         except ModuleNotFoundError as error:
             if not error.name or error.name.partition(".")[0] == "driftline":
-                raise  # a fault of ours
+                raise  # a fault of Driftline
             missing[name] = error.name
     return ArmsAnswer(found, missing)
 
@@ -97,12 +97,12 @@ def arms(request: ArmsRequest, context: Context) -> ArmsAnswer:
 
 @PREPARE.serve
 def prepare(request: PrepareRequest, context: Context) -> PreparedBatch:
-    """Make the programs that are asked for, draw their inputs and run their reference."""
+    """Make the requested programs, draw their inputs and run their reference."""
     load_plugins(request.plugins)
     programs: list[Prepared] = []
     if any(item.text for item in request.requests):
-        # Before anything of a model's runs, here in a process that is for this alone: no more writing to the caches of
-        # compilers and the folders of other jobs either.
+        # Before a model's text runs, in a process that runs nothing else: it must not write to the caches of compilers
+        # or to the folders of other jobs either.
         sandbox.enter([request.folder, tempfile.gettempdir()])
     with Shelf(request.folder / TENSORS) as shelf:
         for number, item in enumerate(request.requests):
@@ -122,7 +122,7 @@ def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf:
         program = write_program(made, path, f"{item.generator}:{item.arm}#{item.number}")
     except NoProgram as reason:
         return NothingMade(str(reason), reason.name)
-    except Exception as error:  # a generator's fault costs this program, not the batch
+    except Exception as error:  # a fault of a generator costs this program, not the batch
         if no_room(error):
             raise
         told = f"the generator failed: {type(error).__name__}: {first_line(str(error), 150)}"
@@ -153,9 +153,9 @@ def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf:
 
 
 def _make(item: ProgramRequest, batch: PrepareRequest) -> Blueprint:
-    if item.graph:  # made already: a part of another program
+    if item.graph:  # exists already: a part of another program
         return blueprint(item.graph, batch.form)
-    if item.model and batch.form == "onnx":  # likewise
+    if item.model and batch.form == "onnx":  # exists already
         import onnx
 
         return replace(blueprint_of_model(onnx.load_model(item.model)), coverage=item.coverage)
@@ -173,12 +173,14 @@ def _make(item: ProgramRequest, batch: PrepareRequest) -> Blueprint:
 
 
 def _require_valid(made: Blueprint) -> None:
-    """A change of a model, or a part of one, may not be valid at its opset: what compilers do with it says nothing."""
+    """Raise NoProgram for an ONNX model that is not valid at its opset: the compilers' behaviour on it proves
+    nothing."""
     if isinstance(made.content, bytes) and (fault := fault_at_opset(model_from(made.content))):
         raise NoProgram(fault)
 
 
 def write_program(made: Blueprint, path: Path, name: str) -> Program:
+    """Write a generated program to `path` and return it as a `Program`."""
     if isinstance(made.content, bytes):
         form, framework, data = "onnx", "onnx", made.content
     else:
@@ -206,7 +208,8 @@ def _output_names(data: bytes) -> tuple[str, ...]:
 def _sample(
     made: Blueprint, opened: OpenedProgram, reference: Any, item: ProgramRequest, index: int
 ) -> tuple[Arrays, Arrays, str]:
-    """Inputs and what the program makes of them. A result of nothing but NaN tells nothing: then draw again."""
+    """Return inputs, the reference's results, and their origin. If the results are all NaN, the inputs are drawn
+    again."""
     if item.inputs or item.values:
         arrays = _given(made, item, index)
         return arrays, reference.native(arrays), item.strategies[index]
@@ -222,7 +225,7 @@ def _sample(
 
 
 def _given(made: Blueprint, item: ProgramRequest, index: int) -> Arrays:
-    """Inputs that are there already: from a file, or the values that a whole program had where this is a part of it."""
+    """Return existing inputs: from a file, or the values of the whole program, for a part of it."""
     if item.inputs:
         return load_samples(item.inputs)[index]
     assert made.graph
@@ -231,7 +234,7 @@ def _given(made: Blueprint, item: ProgramRequest, index: int) -> Arrays:
 
 
 def _plans(made: Blueprint, index: int) -> Sequence[InputPlan]:
-    """The inputs to fill; every other sample of a program with several sizes has another one."""
+    """Return the inputs to fill. Every other sample of a program with several sizes has another size."""
     shapes = [{}, *made.sizes][index % (1 + len(made.sizes))]
     return [
         replace(plan, spec=TensorSpec(plan.spec.name, plan.spec.dtype, tuple(shapes[plan.spec.name])))
@@ -242,7 +245,7 @@ def _plans(made: Blueprint, index: int) -> Sequence[InputPlan]:
 
 
 def _settled(opened: OpenedProgram, arrays: Arrays) -> Arrays:
-    """Inputs that overlap in memory hold what was written last: every target is given the numbers as they are then."""
+    """Return the inputs as they are in memory: where inputs overlap, they hold the value written last."""
     if opened.framework != "torch":
         return arrays
     from driftline.programs.layout import InputLayout
@@ -261,7 +264,7 @@ def _blank(outputs: Arrays) -> bool:
 
 @JUDGE_MANY.serve
 def judge_many(request: JudgeRequest, context: Context) -> JudgedPrograms:
-    """A verdict for each program that ran."""
+    """Judge each program that ran."""
     load_plugins(request.plugins)
     trait = TargetTraits(calls_user_code=request.mutates, positional=request.renames, arithmetic=request.arithmetic)
     verdicts = []
@@ -274,7 +277,8 @@ def judge_many(request: JudgeRequest, context: Context) -> JudgedPrograms:
 
 
 def _judge_safely(item: JudgeItem, trait: TargetTraits, batch: JudgeRequest) -> ProgramVerdict:
-    """A fault of ours on one program is told as such, and the others are judged."""
+    """Judge one program. A fault of Driftline gives an inconclusive verdict with its traceback, and the others are
+    judged."""
     try:
         return _judge_one(item, trait, batch)
     except Exception as error:
@@ -304,6 +308,7 @@ def _judge_one(item: JudgeItem, trait: TargetTraits, batch: JudgeRequest) -> Pro
 def judge_sample(
     opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Arrays, trait: TargetTraits, batch: JudgeRequest
 ) -> Verdict:
+    """Judge the outputs of a program on one sample."""
     if got.keys() == native.keys() and all(_same_bits(got[name], value) for name, value in native.items()):
         if _blank(native):
             return Verdict(Judgement.INCONCLUSIVE, "the reference is NaN everywhere: there is nothing to compare")
@@ -324,8 +329,8 @@ def judge_sample(
 def _explained(
     verdict: Verdict, execution: Execution, reference: Reference, trait: TargetTraits, on_gpu: bool
 ) -> Verdict:
-    """The failure with the less precise arithmetic under which it would be none. It stays a failure: only whoever
-    examines it decides what to call it."""
+    """Return the verdict on a failure with the less precise arithmetic under which it would be right. It stays a
+    failure: the examination of the suspect decides what to call it."""
     if not is_of_precision(verdict, trait):
         return verdict
     try:
@@ -342,7 +347,7 @@ def _finished(outputs: Arrays) -> Execution:
 
 
 def _spread_sample(opened: OpenedProgram, arrays: Arrays, native: Arrays, trait: TargetTraits) -> ReferenceSample:
-    """For frameworks whose graphs have no shadow."""
+    """Return the reference sample for a framework whose graphs have no shadow."""
     reference = import_string(REFERENCES[opened.framework])(opened)
     exact, spread, note = measure_spread(reference, arrays, native)
     storage = declared(trait.arithmetic).storage

@@ -1,8 +1,8 @@
-"""`Checker.check(case)`: reference, executions, verdicts, and a second look at every failure.
+"""`Checker.check(case)`: computes the reference, runs the targets, judges, and confirms every failure.
 
-Nothing is reported on one sight: a failure is run again in a fresh process, and one that does not come back is called
-flaky. When a program had to be converted, the converted file is first held against the reference itself, so that a
-compiler is not blamed for what the converter did.
+A failure is run again in a fresh process; one that does not occur again is called flaky. If a program had to be
+converted, the converted file is compared with the reference first, so that a compiler is not blamed for a fault of the
+converter.
 """
 
 from __future__ import annotations
@@ -78,29 +78,29 @@ OUR_TIMEOUT = 40.0  # seconds, at least, for all references of a program togethe
 FRESH_INPUTS = 3
 KEPT_USES = 1000
 STRESS_THREADS = 4
-# What a target may fail by because the reference is wrong: what its results are.
+# Kinds of failure that a wrong reference can cause: those about results.
 _OF_RESULTS = (
     Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS, Kind.WRONG_ZERO_SIGN, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE,
     Kind.WRONG_STRUCTURE,
 )  # fmt: skip
-OF_KEPT_CODE = (Kind.ERROR, Kind.CRASH)  # what a damaged entry of a compiler's cache ends in
+OF_KEPT_CODE = (Kind.ERROR, Kind.CRASH)  # kinds of failure that a damaged entry of a compiler's cache can cause
 SAME_SIZE = 16.0  # errors within this factor of each other may have the same cause
 
 
 @dataclass(frozen=True)
 class TargetResult:
-    """One row of a check."""
+    """The result of a check for one target."""
 
     target: Target
     execution: Execution
     verdict: Verdict
-    blame: str = ""  # the converter, or the backend whose kernels were called, when that is at fault
-    failed_runs: tuple[int, int] = (0, 0)  # how often it failed, of how many runs
+    blame: str = ""  # the converter, or the backend whose kernels were called, if that is to blame
+    failed_runs: tuple[int, int] = (0, 0)  # number of failed runs, number of runs
     internal_error: str = ""
-    effect: Effect | None = None  # what it does to the highest scores, where there are any
-    seen_in: SeenIn | None = None  # where it fails in a further call, or with gradients: the case that shows it
-    passing: Execution | None = None  # of a row with `seen_in`: the execution of the case that was asked about
-    culprit: TargetResult | None = None  # the row of the backend whose kernels are wrong in the same way
+    effect: Effect | None = None  # the effect on the highest scores, if the program returns scores
+    seen_in: SeenIn | None = None  # the case that shows a failure of a further call or a gradient
+    passing: Execution | None = None  # if `seen_in` is set: the execution of the original case
+    culprit: TargetResult | None = None  # the result of the backend whose kernels are wrong in the same way
     compared: tuple[Aspect, ...] = ()
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ class TargetResult:
 
     @property
     def first_execution(self) -> Execution:
-        """The execution of the case that was asked about, whose samples are those of the check."""
+        """The execution of the original case, whose samples are those of the check."""
         return self.passing or self.execution
 
     @property
@@ -118,7 +118,7 @@ class TargetResult:
 
 @dataclass(frozen=True)
 class TakenForm:
-    """A program as a target takes it. `seconds` is what the converter needed; 0 when the result was kept before."""
+    """A program in the form that a target accepts. `seconds`: the time of the conversion; 0 if it was cached."""
 
     program: Program
     converter: str = ""
@@ -133,13 +133,13 @@ class Skipped:
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """Everything a check found out."""
+    """The reference of a check and the results of its targets."""
 
     case: Case
     reference: Reference
     results: tuple[TargetResult, ...]
     skipped: tuple[Skipped, ...] = field(default=())
-    other_size: str = ""  # how inputs of another size, with which the program was called, differ from the first ones
+    other_size: str = ""  # how inputs of another size differ from the first ones, if there were any
 
     def __repr__(self) -> str:
         rows = [f"{row.target} {row.verdict.judgement}" for row in self.results]
@@ -148,7 +148,7 @@ class CheckOutcome:
 
 
 Progress = Callable[[Target, TargetResult | Skipped | None], None]
-Review = Callable[[Case, TargetResult, Reference], TargetResult]  # a last look at a row, with nothing run again
+Review = Callable[[Case, TargetResult, Reference], TargetResult]  # reviews a row without running anything
 
 
 class Checker:
@@ -160,7 +160,7 @@ class Checker:
         self._conversions = Conversions(pool)
         self._refusals = Refusals()
         self._shadows = ShadowCache()
-        self._uses: dict[Any, tuple[str, ...]] = {}  # what is known of programs, by where they are asked about
+        self._uses: dict[Any, tuple[str, ...]] = {}  # arithmetic of programs, by program, source and sample
         self._keeping = threading.Lock()
 
     def check(
@@ -172,7 +172,7 @@ class Checker:
         *,
         extent: Extent = FIRST_CALL,
     ) -> CheckOutcome:
-        """Run the case on all its targets. `extent`: what is compared of a target that passes beside the first call."""
+        """Run the case on all its targets. `extent`: the further comparisons for targets that pass."""
         reference = known_reference or self.reference(case)
         if reference.spent:
             return _without_reference(case, reference, progress)
@@ -200,7 +200,7 @@ class Checker:
                 done = [job.result() for job in running]
             except BaseException as error:
                 threads.shutdown(wait=False, cancel_futures=True)
-                # Leaving the block waits for what runs. Interrupted, end what each has in hand, and what comes next.
+                # Leaving the block waits for running work. If interrupted, end the running work and begin no more.
                 while isinstance(error, KeyboardInterrupt) and wait(running, timeout=0.0).not_done:
                     self.pool.interrupt()
                     wait(running, timeout=0.1)
@@ -257,8 +257,8 @@ class Checker:
             return TargetResult(target, execution, verdict, internal_error=str(error))
 
     def _called_again(self, repeats: RepeatedCalls, passed: TargetResult, execution: Execution) -> TargetResult:
-        """The row of a target that passed, with what further calls came to: a failure is examined like any other, in
-        the case that has this call as a sample."""
+        """Return the row of a passing target with the results of its further calls. A failing call is examined like any
+        other failure, in a case that has this call as a sample."""
         looked = repeats.look(passed.target, execution)
         for seen in looked.suspects:
             result = self._check_target(seen.case, passed.target, seen.reference)
@@ -268,7 +268,8 @@ class Checker:
         return replace(passed, compared=(*passed.compared, *looked.compared))
 
     def _with_gradient(self, gradients: GradientCase, row: TargetResult) -> TargetResult:
-        """The row of a target that passed, with its gradient judged too. One that cannot be judged changes nothing."""
+        """Return the row of a passing target with its gradient judged too. A gradient that cannot be judged changes
+        nothing."""
         found = gradients.of(row.target) if row.verdict.judgement is Judgement.PASS else None
         if not found:
             return row
@@ -288,8 +289,8 @@ class Checker:
         return replace(row, execution=execution, compared=(*row.compared, *_of_gradient(result.compared)))
 
     def judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict:
-        """Is what a target did what the program means? Arithmetic that the person accepts counts only where the target
-        would fail without it, so that the verdict says which targets need it."""
+        """Compare an execution with the reference. The accepted arithmetic is applied only if the target would fail
+        without it, so that the verdict tells which targets need it."""
         execution, reference = self.sides(case, execution, reference)
         trait = self.trait(case, target, execution)
         verdict = judge(execution, reference, trait)
@@ -297,10 +298,12 @@ class Checker:
         return as_accepted(verdict, execution, reference, trait, accepted) if accepted else verdict
 
     def sides(self, case: Case, execution: Execution, reference: Reference) -> tuple[Execution, Reference]:
-        """What is held against each other: of a deployed file, its outputs under the names of the original's."""
+        """Return the execution and the reference to compare; for a deployed file, its outputs get the names of the
+        original's."""
         return compared(case.deployed, execution, reference) if case.deployed else (execution, reference)
 
     def trait(self, case: Case, target: Target, execution: Execution) -> TargetTraits:
+        """Return the properties of a target that the oracle needs for its verdict."""
         backend = BACKENDS.get(target.backend)
         return TargetTraits(
             calls_user_code=backend.mutates,
@@ -314,11 +317,12 @@ class Checker:
     def _confirm(
         self, case: Case, target: Target, execution: Execution, reference: Reference, first: Verdict
     ) -> tuple[Verdict, int, int]:
-        """Run again in fresh processes: what does fail, how often in the same way, and of how many runs? In the second
-        run new memory holds something else, and in a third one the same as at first where that made a difference."""
+        """Run a failure again in fresh processes; return the verdict, the number of equal failures and the number of
+        runs. In the second run new memory holds another byte; if that changes the result, a third run uses the first
+        byte again."""
         failed, runs = 1, 1
         if first.kind is Kind.BIAS and case.program.inputs:
-            return first, 2, 2  # it was seen on fresh inputs already
+            return first, 2, 2  # it was already seen on fresh inputs
         other = self.execute(case, target, fresh=True, fill=OTHER)
         if follows_memory(first, reference, [execution], other):
             again = self.execute(case, target, fresh=True)
@@ -331,7 +335,7 @@ class Checker:
         return first, failed, runs
 
     def _drifts_elsewhere(self, case: Case, target: Target) -> bool:
-        """A drift is a matter of statistics: it has to show on fresh inputs too, all of them together."""
+        """True if a bias also shows on fresh inputs, all taken together, since a bias is a statistical finding."""
         like = case.samples[0].arrays
         seeds = range(case.options.seed + 1, case.options.seed + 1 + FRESH_INPUTS)
         made = tuple(similar_inputs(case.program.inputs, like, seed) for seed in seeds)
@@ -340,10 +344,11 @@ class Checker:
         return verdict.judgement is Judgement.FAIL
 
     def _fault_of_model(self, program: Program) -> str:
-        """Why an ONNX model is not valid at its opset: then no compiler is blamed for what it does with the model."""
+        """Return why an ONNX model is not valid at its opset, or an empty string. No compiler is blamed for an invalid
+        model."""
         if program.form != "onnx":
             return ""
-        with contextlib.suppress(WorkerStartError):  # nobody can tell
+        with contextlib.suppress(WorkerStartError):  # validity cannot be tested
             return self.pool.ask(
                 worker_for_framework("onnx"), FIND_FAULT, ValidityRequest(program.path.resolve())
             ).fault
@@ -352,9 +357,9 @@ class Checker:
     def _disputed(
         self, case: Case, target: Target, execution: Execution, reference: Reference, verdict: Verdict
     ) -> Verdict | None:
-        """A failure that rests on one of two references that disagree, and by the other one the target is right. A big
-        model is too much for the evaluator's float64 runs: there it is enough that they disagree as widely as the
-        target fails."""
+        """Return an inconclusive verdict if two references disagree and the target is right by the other one, else
+        None. For a big model, whose float64 runs are too slow in the evaluator, it is enough that the references differ
+        as widely as the target fails."""
         others = [witness for witness in reference_sources(case) if witness.words != reference.by]
         if verdict.kind not in _OF_RESULTS or not others:
             return None
@@ -375,7 +380,7 @@ class Checker:
         return Verdict(Judgement.INCONCLUSIVE, told, evidence=Evidence(disputed=verdict.reason))
 
     def references_agree(self, case: Case, result: TargetResult, reference: Reference) -> bool:
-        """Do the two references of an ONNX program, each all by itself, say the same as the one that was used? Each is
+        """True if each of the two references of an ONNX program, by itself, agrees with the one that was used. Each is
         judged as if it were the target."""
         for witness in (EVALUATOR, PLAYER_ALONE):
             found = self._testimony(case, witness, exact=False)
@@ -394,8 +399,8 @@ class Checker:
     def _without_kept_code(
         self, case: Case, target: Target, reference: Reference, first: Verdict
     ) -> TargetResult | None:
-        """The row of a target that fails with the code that its compiler keeps on disk, each time, and not without:
-        a damaged entry, which is removed."""
+        """Return a passing row if the target fails each time with the code that its compiler keeps on disk and passes
+        without, else None. The damaged entry is removed."""
         if first.kind not in OF_KEPT_CODE or not resolve(target).keeps_code:
             return None
         execution = self.execute(case, target, anew=True)
@@ -409,8 +414,8 @@ class Checker:
         return TargetResult(target, execution, replace(verdict, reason=told))
 
     def _empty_caches(self, case: Case, target: Target, *, damaged_alone: bool) -> int:
-        """Delete code that compilers keep on disk, in a worker, as the parent never touches files that workers may
-        replace. Returns how many entries there were."""
+        """Delete code that compilers keep on disk; return the number of entries. A worker does this, since the parent
+        never touches files that workers may replace."""
         lasting = [compiler_caches.lasting_caches()]
         removed = (compiler_caches.remove_damaged if damaged_alone else compiler_caches.remove_all)(lasting)
         worker = worker_for_target(resolve(target), target, case.options.plugins)
@@ -420,7 +425,7 @@ class Checker:
     def _wrong_kernels(
         self, case: Case, target: Target, execution: Execution, reference: Reference, first: Verdict
     ) -> TargetResult | None:
-        """The row of the backend whose kernels a target calls, where these are wrong in the same way."""
+        """Return the row of the backend whose kernels a target calls, if these are wrong in the same way, else None."""
         name = resolve(target).kernels
         if not name or name == target.backend or execution.stage is not Stage.RUN or case.deployed:
             return None
@@ -443,8 +448,8 @@ class Checker:
         return again.judgement is Judgement.FAIL and again.kind is first.kind
 
     def _blame(self, case: Case, target: Target, execution: Execution, reference: Reference, first: Verdict) -> str:
-        """The converter's name, when the ONNX reference evaluator on the converted file is wrong in the same way; the
-        name of a deployed file, when what that file means is wrong in the same way."""
+        """Return the converter's name if the ONNX reference evaluator gives the same wrong result on the converted
+        file, the name of a deployed file if its own meaning is wrong in the same way, or an empty string."""
         if case.deployed and self._is_wrong_itself(case, case.deployed, reference, first):
             return case.deployed.program.name
         if not execution.converter or execution.stage is Stage.CONVERT:
@@ -457,7 +462,7 @@ class Checker:
             return ""
         witness = self.execute(case, outside)
         if witness.outcome is not Outcome.OK or witness.converter != execution.converter:
-            return ""  # no outside evaluator for what this converter makes
+            return ""  # no other evaluator for the output of this converter
         verdict = self.judge(case, outside, witness, reference)
         return execution.converter if _explains(verdict, first) else ""
 
@@ -482,10 +487,10 @@ class Checker:
         anew: bool = False,
         fill: int = USUAL,
     ) -> Execution:
-        """One target, all samples: convert if needed, compile, run; then further calls with `repeats`. A rejection in
-        words alone is believed only when the compiler's plainest form does not take the program either. `fresh`: in a
-        process that has run nothing else; `anew`: there, and without code that the compiler keeps on disk; `fill`: what
-        every byte of new memory holds while the program runs."""
+        """Run all samples on one target: convert if needed, compile, run, then make further calls with `repeats`. A
+        rejection by message is believed only if the compiler's plainest form rejects the program too. `fresh`: in a
+        process that has run nothing else; `anew`: also without code that the compiler keeps on disk; `fill`: the byte
+        in all new memory while the program runs."""
         if case.deployed:
             same_size = as_run(replace(case, samples=repeats.same_size), case.deployed).samples
             repeats = FurtherInputs(same_size)
@@ -517,7 +522,7 @@ class Checker:
             return form
         program, converter, seconds = form.program, form.converter, form.seconds
         captured = ""
-        if not fresh:  # what is seen a second time must not rest on the shared file
+        if not fresh:  # a confirmation must not rest on the shared file
             captured = self._conversions.shared_capture(case, target)
         worker = worker_for_target(backend, target, case.options.plugins)
         with self._written(case, program) as files:
@@ -536,7 +541,7 @@ class Checker:
             return _execution(target, report, converter, seconds, room_for_results(case.options.memory_limit))
 
     def form_for(self, case: Case, target: Target) -> TakenForm | Execution:
-        """The program in the form that the target takes, converted if need be; or how the conversion failed."""
+        """Return the program in the form that the target accepts, converted if needed, or the failed conversion."""
         backend, program = resolve(target), case.program
         if accepts_directly(program.form, program.framework, backend.accepts):
             return TakenForm(program)
@@ -559,7 +564,7 @@ class Checker:
         )
 
     def forget(self, case: Case, target: Target) -> None:
-        """Drop what was kept of a program that will not be asked for again."""
+        """Delete the conversion of a program that will not be used again."""
         program = case.runs
         link = find_converter(program.form, program.framework, resolve(target).accepts)
         if link:
@@ -575,7 +580,7 @@ class Checker:
         fresh: bool = False,
         seconds: float = 0.0,
     ) -> TaskReport[Answer]:
-        """Run a task, for at most so many seconds: 0 is the time-out of a target."""
+        """Run a task for at most `seconds`; 0 stands for the time-out of a target."""
         options = case.options
         return self.pool.run(
             worker,
@@ -588,7 +593,8 @@ class Checker:
 
     @contextlib.contextmanager
     def _written(self, case: Case, program: Program) -> Iterator[CaseFiles]:
-        """The case for a worker. Its files, and what the worker adds, are there inside the block, and gone after it."""
+        """Write the case to files for a worker; the files, and those that the worker adds, are deleted after the
+        block."""
         files = write_case(self.pool.workspace, case, program)
         try:
             yield files
@@ -596,8 +602,8 @@ class Checker:
             remove_folder(files.folder)
 
     def reference(self, case: Case) -> Reference:
-        """What the program means, by the first witness that can say all of it, or else by the one that says most. The
-        limit of time is that of all witnesses together: one leaves half of the rest to those after it."""
+        """Return the reference from the first source that gives complete results, or else from the source that gives
+        most. All sources share one limit of time; each but the last may use half of what is left."""
         best: Reference | None = None
         ends = time.monotonic() + own_time(case.options)
         witnesses = reference_sources(case)
@@ -612,8 +618,8 @@ class Checker:
         return best
 
     def parameters(self, case: Case) -> Collection[str]:
-        """The inputs that are parameters of operators, such as shapes and scales, where that is known: of ONNX models.
-        All, where it cannot be found out."""
+        """Return the names of the inputs that are parameters of operators, such as shapes and scales; known for ONNX
+        models only. If they cannot be found, all inputs are returned."""
         if case.program.framework != "onnx":
             return ()
         worker = worker_for_framework("onnx", case.options.plugins)
@@ -632,8 +638,8 @@ class Checker:
     def _testimony(
         self, case: Case, witness: ReferenceSource, seconds: float = 0.0, *, exact: bool = True
     ) -> Reference:
-        """What the program means to one witness, computed in a worker of its framework; `exact`: in float64 too.
-        `seconds`: how long that may take; 0 is the limit for all witnesses."""
+        """Return the reference of one source, computed in a worker of its framework; `exact`: in float64 too.
+        `seconds`: how long that may take; 0 is the limit for all sources."""
         worker = worker_for_framework(witness.home, case.options.plugins)
         room = room_for_results(case.options.memory_limit)
         try:
@@ -660,7 +666,7 @@ class Checker:
             return Reference(problem=_too_large(error))
 
     def _flushed(self, case: Case, witness: ReferenceSource, index: int) -> ReferenceSample | None:
-        """What the program means on a sample if subnormal inputs are taken for zero."""
+        """Return the reference on a sample with subnormal inputs replaced by zero, or None."""
         sample = case.samples[index]
         zeros = replace(sample, arrays=with_subnormals_as_zero(sample.arrays))
         found = self._testimony(replace(case, samples=(zeros,)), witness)
@@ -669,11 +675,12 @@ class Checker:
     def _ask_shadow(
         self, case: Case, witness: ReferenceSource, index: int, arithmetic: str, runs: int, outputs: Arrays | None
     ) -> ShadowAnswer:
-        """How far rounding may move the program's result on one sample. Answers that many targets share are kept."""
+        """Return how far rounding may move the program's result on one sample. Answers that several targets share are
+        cached."""
         program = case.program
         place = (program.digest, program.state, case.options, witness, index, _digest(case.samples[index]))
         with self._keeping:
-            if place in self._uses:  # targets that declare what makes no difference here share an answer
+            if place in self._uses:  # targets whose declared arithmetic makes no difference here share an answer
                 arithmetic = effective(arithmetic, self._uses[place])
             if outputs is None and (known := self._shadows.get((place, arithmetic, runs))):
                 return known
@@ -733,26 +740,26 @@ def _without_reference(case: Case, reference: Reference, progress: Progress) -> 
 
 
 def _explains(other: Verdict, first: Verdict) -> bool:
-    """True if a failure of what a target was given is the failure of the target: of the same kind, in the same output,
-    and no much smaller flaw, which does not excuse a compiler that is much further off."""
+    """True if the failure of a target's input or kernels explains that of the target: the same kind, in the same
+    output, and not much smaller, since a small flaw does not excuse a compiler that is much further off."""
     same = other.kind is first.kind and other.evidence.output == first.evidence.output
     return same and other.evidence.size * SAME_SIZE >= first.evidence.size
 
 
 def _of_gradient(compared: Collection[Aspect]) -> list[Aspect]:
-    """What a run with gradients adds to what was compared without."""
+    """Return the aspects that a run with gradients adds."""
     more = [Aspect.GRADIENT_OF_OTHER_VALUES] if Aspect.OTHER_VALUES in compared else []
     return [Aspect.GRADIENT, *more]
 
 
 def _first_call(case: Case) -> tuple[Aspect, ...]:
-    """What is compared of the first call."""
+    """Return the aspects that the first call compares."""
     return (Aspect.OUTPUTS, *([Aspect.GRADIENT] if case.options.grad else []))
 
 
 def _as_seen(case: Case, row: TargetResult) -> TargetResult:
-    """The row with what was compared, and with a reason that says in which case it fails, where that is not the one
-    that was asked about."""
+    """Return the row with the compared aspects, and with a reason that names the case in which it fails if that is not
+    the original one."""
     judged = row.verdict.judgement in (Judgement.PASS, Judgement.FAIL, Judgement.REDUCED)
     if judged and not row.compared and row.execution.outcome is Outcome.OK:
         row = replace(row, compared=_first_call(case))
@@ -763,7 +770,7 @@ def _as_seen(case: Case, row: TargetResult) -> TargetResult:
 
 
 def _added(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by stage, of two runs together."""
+    """Return the seconds by stage of two runs together."""
     return {stage: one.get(stage, 0.0) + other.get(stage, 0.0) for stage in {**one, **other}}
 
 
@@ -787,7 +794,7 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
         return replace(base, outcome=Outcome.ERROR, problem=SPOILT, version=target.version or "")
     if ran is None:
         outcome = ENDED[report.ending]
-        version = target.version or BACKENDS.get(target.backend).version()  # a worker that died cannot say
+        version = target.version or BACKENDS.get(target.backend).version()  # a dead worker cannot report it
         return replace(base, outcome=outcome, failure=Failure(report.detail, ""), version=version)
     try:
         outputs = tuple(load_tensors(handed(path), most=room) for path in ran.outputs)
@@ -846,7 +853,7 @@ def _digest(sample: Inputs) -> str:
 
 
 def _storages(case: Case) -> tuple[str, ...]:
-    """In which ways the targets keep values in fewer bits than the program says."""
+    """Return the storage formats in which the targets keep values in fewer bits than the program says."""
     found = {declared(declared_arithmetic(BACKENDS.get(target.backend), target)).storage for target in case.targets}
     return tuple(sorted(found - {""}))
 

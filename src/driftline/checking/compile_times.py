@@ -1,15 +1,15 @@
-"""Compilers that are slow beside the program: a note of a check, never a failure. `driftline perf` measures them."""
+"""Notes about compilers that are slow for the size of the program; never a failure. `driftline perf` measures them."""
 
 from __future__ import annotations
 
 from driftline.checking.checker import CheckOutcome
 
-LONG = 60.0  # seconds of compilation that are worth a note
+LONG = 60.0  # seconds of compilation, from which on there is a note
 MANY_TIMES = 1000.0  # times as long as the unoptimised run
 
 
 def slow_compilations(outcome: CheckOutcome) -> list[str]:
-    """A sentence for each target that took long to compile a program whose unoptimised run is short."""
+    """Return a sentence for each target that took long to compile a program whose unoptimised run is short."""
     unoptimised = sum(sample.seconds for sample in outcome.reference.samples)
     notes = []
     for row in outcome.results:

@@ -1,4 +1,4 @@
-"""Conversions, made once per program and kept by content."""
+"""Converts programs to other forms, once per program; the results are cached by content."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Conversion:
     failure: Failure | None = None
     log: str = ""
     seconds: float = 0.0
-    problem: str = ""  # why this says nothing about the converter
+    problem: str = ""  # why the conversion says nothing about the converter
 
 
 class Conversions:
-    """Converts each program at most once: in memory for this run, on disk for the next."""
+    """Converts each program at most once: cached in memory for this run, on disk for the next."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -49,6 +49,7 @@ class Conversions:
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def convert(self, case: Case, converter: Converter) -> Conversion:
+        """Return the conversion of the case's program, made or cached."""
         key = _key(case, converter)
         with self._locks[key]:
             if key not in self._made:
@@ -56,8 +57,9 @@ class Conversions:
             return self._made[key]
 
     def shared_capture(self, case: Case, target: Target) -> str:
-        """The file of the program as `torch.export` sees it, made once where several targets of the case start from
-        that. Empty where there is none: then the target captures the program itself, and its failure is its own."""
+        """Return the path of the program as exported by `torch.export`, made once if several targets of the case start
+        from it. Returns an empty string if there is none: then the target exports the program itself, and a failure to
+        do so is its own."""
         program = case.program
         if not accepts_directly(program.form, program.framework, CAPTURE.source) or program.weights >= BIG:
             return ""
@@ -68,7 +70,7 @@ class Conversions:
         return str(made.path) if made else ""
 
     def forget(self, case: Case, converter: Converter) -> None:
-        """Drop the conversion of a program that will not be asked for again."""
+        """Delete the conversion of a program that will not be used again."""
         made = self._made.pop(_key(case, converter), None)
         if made and made.program:
             remove_file(made.program.path)
@@ -101,12 +103,12 @@ class Conversions:
         if answer.outcome is not Outcome.OK:
             return Conversion(answer.outcome, None, answer.failure, report.log, report.seconds, answer.problem)
         data = answer.data
-        if data:  # big: for this run only, beside the program itself
+        if data:  # big: kept for this run only, beside the program itself
             kept = self._pool.workspace.root / "programs" / kept.name
             for name in data:
                 os.replace(folder / name, kept.with_name(name))
         kept.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(output, kept)  # scratch files lie in the cache too
+        os.replace(output, kept)  # scratch files are in the cache folder too
         remove_folder(folder)
         return replace(_converted(case.program, converter, kept, data), seconds=report.seconds)
 
@@ -127,7 +129,8 @@ def _worker(converter: Converter, plugins: Sequence[str]) -> WorkerKind | None:
 
 
 def _key(case: Case, converter: Converter) -> str:
-    """Everything the result depends on: a plug-in may change a converter, or what the program calls."""
+    """Return a key of everything that the result depends on, including plug-ins, which may change a converter or
+    functions that the program calls."""
     plugins = [file_digest(Path(name)) for name in case.options.plugins]
     shapes = [(name, array.dtype.name, array.shape) for name, array in _example(case).items()]
     releases = [_release(name) for name in ("torch", "onnx", "onnxscript")]
@@ -137,12 +140,13 @@ def _key(case: Case, converter: Converter) -> str:
 
 
 def _open_axes(case: Case) -> dict[str, tuple[int, ...]]:
-    """The axes that must stay open, because the program is run at several sizes."""
+    """Return the axes that must stay dynamic, because the program is run at several sizes."""
     return open_axes([sample.arrays for sample in case.samples])
 
 
 def _example(case: Case) -> Arrays:
-    """The sample that exporters see. A size of 1 or 0 they would take for a constant, so others are preferred."""
+    """Return the sample that exporters see. They treat a size of 1 or 0 as a constant, so other samples are
+    preferred."""
     axes = _open_axes(case)
     if not axes:
         return case.samples[0].arrays

@@ -1,7 +1,7 @@
-"""A file against the program that it was made from: which input of one is which of the other, and which result.
+"""Compares a file with the program from which it was made: matches the inputs and the results of the two.
 
-Inputs are matched by name, else by position; results likewise, after they were computed, since only then a torch
-program's results have names. What was only stored in another float type is compared as a number.
+Inputs are matched by name, else by position. Results are matched in the same way after the run, since the results of a
+torch program have names only then. A result stored in another float type is compared as a number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from driftline.oracle.judge import Reference
 
 
 def deploy(file: LoadedProgram, reference: LoadedProgram) -> LoadedProgram:
-    """The reference as the program, with the file to run in its place. Raises a `DriftlineError` if they do not fit."""
+    """Return the reference program with the file to run in its place. Raises `DriftlineError` if the two do not fit."""
     pairs = _matched_inputs(file, reference)
     _require_common_outputs(file, reference)
     example = reference.example
@@ -65,7 +65,7 @@ def _count(specs: Sequence[TensorSpec]) -> str:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Numbers of another width are still the same numbers."""
+    """True if two dtypes are of the same class; their width may differ."""
     return one == other or (is_float(one) and is_float(other)) or ("int" in one and "int" in other)
 
 
@@ -74,7 +74,7 @@ def _overlap(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 
 def _require_common_outputs(file: LoadedProgram, reference: LoadedProgram) -> None:
-    """As far as it is known before anything ran."""
+    """Raise DriftlineError if the two can have no common outputs, as far as known before a run."""
     ours, its = reference.program.outputs, file.program.outputs
     if ours and its and not set(ours) & set(its) and len(ours) != len(its):
         raise DriftlineError(
@@ -84,7 +84,7 @@ def _require_common_outputs(file: LoadedProgram, reference: LoadedProgram) -> No
 
 
 def _left_out(file: LoadedProgram, reference: LoadedProgram) -> tuple[str, ...]:
-    """What is not compared, since only one of them returns it; as far as it is known before anything ran."""
+    """Return a note about outputs that only one of the two returns, as far as known before a run."""
     ours, its = reference.program.outputs, file.program.outputs
     alone = [name for name in dict.fromkeys((*ours, *its)) if (name in ours) != (name in its)]
     if not set(ours) & set(its) or not alone:
@@ -93,7 +93,7 @@ def _left_out(file: LoadedProgram, reference: LoadedProgram) -> tuple[str, ...]:
 
 
 def fitting(deployed: Deployed, samples: Sequence[Inputs]) -> tuple[Inputs, ...]:
-    """Inputs that lose nothing when the file takes them in a smaller type: else that loss would be judged."""
+    """Return the inputs rounded to the dtypes of the file, so that rounding the inputs is not judged."""
     dtypes = {spec.name: numpy_dtype(spec.dtype) for spec in deployed.program.inputs}
 
     def fit(name: str, array: Array) -> Array:
@@ -103,7 +103,7 @@ def fitting(deployed: Deployed, samples: Sequence[Inputs]) -> tuple[Inputs, ...]
 
 
 def as_run(case: Case, deployed: Deployed) -> Case:
-    """The case as targets are given it: the file, with its own names and types of the inputs."""
+    """Return the case that targets are given: the file, with its own input names and dtypes."""
     dtypes = {spec.name: numpy_dtype(spec.dtype) for spec in deployed.program.inputs}
     names = deployed.inputs
     samples = tuple(
@@ -121,7 +121,7 @@ def as_run(case: Case, deployed: Deployed) -> Case:
 
 
 def compared(deployed: Deployed, execution: Execution, reference: Reference) -> tuple[Execution, Reference]:
-    """Both with the results that they have in common, under the reference's names."""
+    """Return the execution and the reference with the results that both have, under the reference's names."""
     if not execution.outputs or len(execution.outputs) != len(reference.samples):
         return execution, reference
     outputs, samples = [], []
@@ -148,7 +148,7 @@ def _matched_outputs(ours: Sequence[str], its: Sequence[str]) -> dict[str, str] 
 
 
 def _as_stored(got: Array, expected: Array) -> Array:
-    """The number in the type of the reference; a float in another float type is no failure by itself."""
+    """Convert a float result to the float type of the reference: another float type alone is no failure."""
     if got.dtype != expected.dtype and is_float(got.dtype.name) and is_float(expected.dtype.name):
         with np.errstate(over="ignore"):
             return got.astype(expected.dtype)

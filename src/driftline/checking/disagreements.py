@@ -1,6 +1,6 @@
-"""Where targets disagree with each other though the specification is silent: who does what.
+"""Finds where targets disagree with each other and the specification allows both results.
 
-No target is wrong there, and no row fails; but who deploys a model on two of them wants to know.
+No target is wrong there and no row fails, but users who deploy a model on both targets want to know.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ MOST = 3  # disagreements reported for one check, at most one for each set of cl
 
 @dataclass(frozen=True)
 class Disagreement:
-    """One element on which targets differ where the specification leaves it open."""
+    """An element on which targets differ and which the specification leaves open."""
 
     clauses: tuple[str, ...]
     sample: int
     output: str
     place: tuple[int, ...]
-    values: tuple[tuple[str, tuple[str, ...]], ...]  # what is returned, and by which targets
+    values: tuple[tuple[str, tuple[str, ...]], ...]  # each value, and the targets that return it
 
     @property
     def by_rounding(self) -> bool:
-        """Is it rounding alone that decides, and nothing that a specification could settle?"""
+        """True if only rounding decides the value, and nothing that a specification could settle."""
         return set(self.clauses) == {ROUNDING_DECIDES}
 
     def to_json(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Disagreement:
 
 
 def disagreements(outcome: CheckOutcome) -> tuple[Disagreement, ...]:
-    """The first element of each set of clauses on which two targets differ."""
+    """Return the first element of each set of clauses on which two targets differ."""
     rows = [row for row in outcome.results if _is_sound(row)]
     found: dict[tuple[str, ...], Disagreement] = {}
     for row in rows:
@@ -69,7 +69,7 @@ def disagreements(outcome: CheckOutcome) -> tuple[Disagreement, ...]:
 
 
 def _is_sound(row: TargetResult) -> bool:
-    """Its results differ from the reference at open elements, if anywhere."""
+    """True if a row passes, or differs from the reference only at elements that the specification leaves open."""
     passes = row.verdict.judgement is Judgement.PASS or bool(row.verdict.evidence.unspecified)
     return passes and not row.passing and row.execution.outcome is Outcome.OK
 
@@ -94,7 +94,7 @@ def _of(
 
 
 def _named(outputs: Arrays, name: str, native: Arrays) -> Array | None:
-    """An output by its name, or by its position where names are the compiler's own."""
+    """Return an output by name, or by position if the compiler uses its own names; None if there is none."""
     if name in outputs:
         return outputs[name]
     place = list(native).index(name)
@@ -102,7 +102,7 @@ def _named(outputs: Arrays, name: str, native: Arrays) -> Array | None:
 
 
 def _open_elements(sample: ReferenceSample) -> Arrays:
-    """Those that depend on something the specification leaves open: others may differ by rounding."""
+    """Return masks of the elements that the specification leaves open; the others may differ by rounding."""
     try:
         return sample.shadow("", QUICK_RUNS, None).open if sample.shadow else {}
     except NoShadow:
@@ -110,7 +110,8 @@ def _open_elements(sample: ReferenceSample) -> Arrays:
 
 
 def _most_apart(got: Array, native: Array, chosen: Array) -> tuple[int, ...]:
-    """The first of these elements that is a number on one side alone, or else the one that differs most."""
+    """Return the index of the first chosen element that is NaN on one side only, or else of the one that differs
+    most."""
     with np.errstate(all="ignore"):
         one, other = (np.nan_to_num(side.astype(np.complex128), posinf=1e300, neginf=-1e300) for side in (got, native))
         apart = np.where(got == native, 0.0, np.abs(one - other) / (np.abs(one) + np.abs(other) + 1e-300))
@@ -122,7 +123,7 @@ def _most_apart(got: Array, native: Array, chosen: Array) -> tuple[int, ...]:
 def _values(
     rows: Sequence[TargetResult], index: int, name: str, native: Arrays, place: tuple[int, ...]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What each target returns at a place, the same to four digits taken together."""
+    """Return the values at an index with the targets that return them; values equal to four digits are merged."""
     told: dict[str, list[str]] = {}
     for row in rows:
         array = _named(row.execution.outputs[index], name, native) if index < len(row.execution.outputs) else None

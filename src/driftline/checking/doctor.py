@@ -1,5 +1,5 @@
-"""Which backends work here? Each is really imported, in a worker of its family; the answer holds until something is
-installed or removed."""
+"""Finds out which backends work here by importing each in a worker of its family. The result is cached until a package
+is installed or removed."""
 
 from __future__ import annotations
 
@@ -40,18 +40,20 @@ _GPU = "cuda"
 
 @dataclass(frozen=True)
 class BackendState:
+    """Whether one backend works here, with its version and devices, or the reason why not."""
+
     name: str
     available: bool
     version: str
     devices: tuple[str, ...]
     reason: str
     install: str
-    by_chance: bool = False  # the probe itself did not come to its end
+    by_chance: bool = False  # the probe itself did not finish
 
 
 @dataclass(frozen=True)
 class DoctorReport:
-    """`probed`: when the compilers were really imported, in seconds since 1970."""
+    """The state of all backends. `probed`: when the compilers were imported, in seconds since 1970."""
 
     backends: tuple[BackendState, ...]
     environment: dict[str, Any]
@@ -70,7 +72,7 @@ class DoctorReport:
 
 
 def recall_report(plugins: tuple[str, ...] = ()) -> DoctorReport | None:
-    """What was found out before, while nothing was installed or removed."""
+    """Return the cached report, or None if a package was installed or removed since."""
     known = recalled("doctor", _key(plugins))
     if known is None:
         return None
@@ -79,7 +81,7 @@ def recall_report(plugins: tuple[str, ...] = ()) -> DoctorReport | None:
 
 
 def keep_report(report: DoctorReport, plugins: tuple[str, ...] = ()) -> None:
-    """A probe that ran out of time, or died, may do better the next time: then nothing is kept."""
+    """Cache a report, unless a probe timed out or died: it may succeed the next time."""
     if not any(state.by_chance for state in report.backends):
         keep("doctor", _key(plugins), [_state_json(state) for state in report.backends])
 
@@ -89,7 +91,7 @@ def _state_json(state: BackendState) -> dict[str, Any]:
 
 
 def _key(plugins: tuple[str, ...]) -> list[Any]:
-    """Everything that is installed, the plugins' text, and what compilers look for on the machine."""
+    """Return a cache key of the installed packages, the plugins' text, and the programs that compilers look for."""
     installed = sorted({f"{d.metadata['Name']}=={d.version}" for d in distributions()})
     texts = [hashlib.sha256(Path(plugin).read_bytes()).hexdigest() for plugin in plugins]
     machine = [shutil.which(name) or "" for name in ("g++", "clang++", "nvidia-smi")]
@@ -102,7 +104,7 @@ def examine(
     started: Callable[[str], None] = lambda name: None,
     finished: Callable[[str, str], None] = lambda name, outcome: None,
 ) -> DoctorReport:
-    """Probe every backend. Backends of a family share one worker, so a compiler is imported once."""
+    """Probe every backend. Backends of a family share one worker, so that a compiler is imported once."""
     names = BACKENDS.names()
     states: dict[str, BackendState] = {}
     families = [(f, list(members)) for f, members in groupby(sorted(names, key=_family), key=_family)]
@@ -145,7 +147,7 @@ def _state(pool: Pool, family: str, name: str, plugins: tuple[str, ...]) -> Back
 
 
 def _with_gpu(pool: Pool, name: str, found: tuple[str, ...], plugins: tuple[str, ...]) -> tuple[str, ...]:
-    """An ordinary worker cannot open a GPU: what a backend makes of it is asked where its programs would run."""
+    """Return the devices of a backend, tested in a worker that may open the GPU: ordinary workers cannot."""
     backend = BACKENDS.get(name)
     if _GPU not in backend.devices or _GPU in found or not shutil.which("nvidia-smi"):
         return found
@@ -157,6 +159,7 @@ def _with_gpu(pool: Pool, name: str, found: tuple[str, ...], plugins: tuple[str,
 
 
 def describe_environment() -> dict[str, Any]:
+    """Return the facts about Driftline, Python and the machine that a report includes."""
     return {
         "driftline": __version__,
         "python": platform.python_version(),

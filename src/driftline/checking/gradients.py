@@ -1,4 +1,4 @@
-"""The gradient of a program that asks for one: judged after its outputs, on the targets that compute gradients."""
+"""Checks gradients of programs that ask for them: after the outputs, on the targets that compute gradients."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from driftline.oracle.judge import Reference
 
 
 class GradientCase:
-    """The case of a check with gradients, the same for all targets, and its reference, which is computed when the first
-    target asks."""
+    """The case of a check with gradients, shared by all targets. Its reference is computed when the first target needs
+    it."""
 
     def __init__(self, checker: Judges, case: Case, calls: int) -> None:
         self._checker = checker
@@ -26,8 +26,8 @@ class GradientCase:
         self._found: tuple[SeenIn, RepeatedCalls] | None = None
 
     def of(self, target: Target) -> tuple[SeenIn, RepeatedCalls] | None:
-        """The case with its further calls; `None` where the target computes no gradients or the program has none: its
-        unoptimised run raises, or nothing depends on a leaf."""
+        """Return the case and its further calls, or None. It is None if the target computes no gradients, the
+        unoptimised run raises, or no output depends on a leaf."""
         if not BACKENDS.get(target.backend).gradients:
             return None
         with self._lock:

@@ -1,8 +1,9 @@
-"""Is a compiler wrong, or the kernels that it calls? Those of torch are eager's, with the libraries behind them.
+"""Decides whether a compiler is wrong, or the kernels that it calls. torch compilers call eager's kernels and its
+libraries.
 
-The reference of torch programs runs without oneDNN, and hunts leave eager out: so what eager itself gets wrong shows
-first in whatever compiler calls the same kernel. Two failures are the same if each place that is most wrong in one is
-as wrong in the other, or if both end with the same error.
+The reference of torch programs runs without oneDNN, and hunts leave eager out, so a wrong eager kernel shows first in a
+compiler that calls it. Two failures are the same if both end with the same error, or if each of the most wrong elements
+of one is as wrong in the other.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from driftline.oracle.judge import Reference, ReferenceSample
 
 _ENDINGS = (Kind.ERROR, Kind.CRASH, Kind.MISSING_ERROR)
 _OF_NUMBERS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
-_NEAR = 1 / 16  # of the error: two wrong numbers as close to each other as this are wrong alike
+_NEAR = 1 / 16  # share of the error: two wrong numbers at most this far apart are equally wrong
 
 
 def same_failure(first: Verdict, execution: Execution, other: Verdict, by_kernels: Execution) -> bool:
-    """Is what the kernels by themselves get wrong the failure that was seen first?"""
+    """True if the kernels by themselves fail in the same way as the compiler."""
     if other.judgement is not Judgement.FAIL or other.kind is not first.kind:
         return False
     if first.kind in _ENDINGS:
@@ -38,14 +39,15 @@ def same_failure(first: Verdict, execution: Execution, other: Verdict, by_kernel
 
 
 def in_place_of(reference: Reference, by_kernels: Execution) -> Reference:
-    """What the kernels by themselves computed, as if it were right: a target that is wrong elsewhere too differs."""
+    """Return the reference with the kernels' results as the expected ones; a target that is also wrong elsewhere
+    differs from it."""
     pairs = zip(reference.samples, by_kernels.outputs, strict=False)
     samples = tuple(ReferenceSample(native=outputs, inputs=sample.inputs) for sample, outputs in pairs)
     return replace(reference, samples=samples)
 
 
 def _as_wrong(element: Element, output: str, mine: Arrays, theirs: Arrays) -> bool:
-    """Do both have the same wrong number at this place?"""
+    """True if both have the same wrong number at this element."""
     if output not in mine or output not in theirs or mine[output].shape != theirs[output].shape:
         return False
     if len(element.place) != mine[output].ndim:

@@ -1,4 +1,4 @@
-"""Which worker a job needs: the interpreter of an environment, with the right modules warm."""
+"""Chooses the kind of worker for a job: the interpreter of an environment, with the right modules imported."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from driftline.core.target import Target
 from driftline.execute.environments import require_environment
 from driftline.execute.pool import WorkerKind
 
-# The backend whose family has a framework warm; programs of that framework are loaded and evaluated there.
+# The backend whose family imports a framework: programs of that framework are loaded and evaluated in its worker.
 HOME = {"torch": "eager", "onnx": "onnx-reference", "jax": "xla", "tensorflow": "tensorflow"}
 
 
 def worker_for_target(backend: Backend, target: Target, plugins: tuple[str, ...]) -> WorkerKind:
+    """Return the kind of worker that runs programs on a target."""
     python = require_environment(backend.packages, target.version).python if target.version else sys.executable
     kind = _kind(backend, plugins, python, fork=target.device == "cpu")
     more = backend.variables(dict(target.options))
@@ -24,6 +25,7 @@ def worker_for_target(backend: Backend, target: Target, plugins: tuple[str, ...]
 
 
 def worker_for_framework(framework: str, plugins: tuple[str, ...] = ()) -> WorkerKind:
+    """Return the kind of worker that evaluates programs of a framework."""
     return _kind(BACKENDS.get(HOME[framework]), plugins, sys.executable, fork=True)
 
 
@@ -33,7 +35,7 @@ def _kind(backend: Backend, plugins: tuple[str, ...], python: str, *, fork: bool
     if framework and python == sys.executable and fork:
         warm.append(("driftline.checking.warm_tasks:warm_tasks", framework))
     if plugins:
-        plugins = approved(plugins, "This case")  # a worker imports what the user gave, nothing else
+        plugins = approved(plugins, "This case")  # a worker imports only the plugins that the user gave
         warm.insert(0, ("driftline.core.plugins:load_plugins", plugins))
     if not fork:
         warm.append(("driftline.backends:wake_device", backend.family_name))

@@ -1,7 +1,7 @@
-"""Dtype lift: the same program, on the same numbers, in float32.
+"""Dtype lift: checks a half-precision program on the same numbers in float32.
 
-A bug that is smaller than the rounding of float16 or bfloat16 cannot be seen there; in float32, through the same
-compiler, it can. What is wrong there alone is advice about the compiler: the program that was asked about is right.
+An error below the rounding of float16 or bfloat16 can be seen in float32, through the same compiler. An error that
+shows only there is reported as advice about the compiler, since the original program is right.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from driftline.programs.onnx.file import model_from, serialised
 from driftline.programs.onnx.floats import with_floats_in
 
 HALF_TYPES = ("float16", "bfloat16")
-MOST_WEIGHTS = 64 << 20  # bytes; lifted, they take twice as much
+MOST_WEIGHTS = 64 << 20  # bytes; twice as many in float32
 
 _LIFTED = """# {name} with its half-precision tensors in float32.
 
@@ -49,7 +49,7 @@ def program():
 
 
 def cannot_be_lifted(program: Program, reference: Reference) -> str:
-    """Why there is no float32 form of a program to check; empty: there is one."""
+    """Return why a program cannot be checked in float32, or an empty string if it can."""
     results = [array for sample in reference.samples for array in sample.native.values()]
     types = {*(spec.dtype for spec in program.inputs), *(array.dtype.name for array in results)}
     if not types.intersection(HALF_TYPES):
@@ -60,7 +60,7 @@ def cannot_be_lifted(program: Program, reference: Reference) -> str:
 
 
 def lift(program: Program, pool: Pool, options: CheckOptions) -> LoadedProgram | None:
-    """The program in float32; `None` when it cannot be loaded that way (it reads files beside itself, say)."""
+    """Return the program in float32; None if it cannot be loaded that way (for example, if it reads other files)."""
     try:
         return _lifted_onnx(program, pool, options) if program.form == "onnx" else _lifted(program, pool, options)
     except DriftlineError:
@@ -68,7 +68,7 @@ def lift(program: Program, pool: Pool, options: CheckOptions) -> LoadedProgram |
 
 
 def check_lifted(checker: Checker, outcome: CheckOutcome) -> list[str]:
-    """Check the float32 form on the targets that have not failed: sentences about what is wrong there."""
+    """Check the float32 form on the targets that have not failed; return sentences about the wrong ones."""
     name = outcome.case.program.name
     opened = lift(outcome.case.program, checker.pool, outcome.case.options)
     open_rows = (Judgement.PASS, Judgement.REDUCED, Judgement.INCONCLUSIVE)
@@ -91,7 +91,7 @@ def check_lifted(checker: Checker, outcome: CheckOutcome) -> list[str]:
 
 
 def _is_wrong(row: TargetResult) -> bool:
-    """True for wrong numbers. What else fails in float32 alone, such as to compile it, is not of this program."""
+    """True for wrong numbers. Other failures in float32, such as compile errors, do not concern this program."""
     return row.verdict.judgement is Judgement.FAIL and row.verdict.kind in OF_PRECISION
 
 
@@ -100,7 +100,7 @@ def _advice(row: TargetResult) -> str:
 
 
 def lifted_samples(samples: Sequence[Inputs]) -> tuple[Inputs, ...]:
-    """The same numbers in float32, where they are in half precision."""
+    """Return the samples with half-precision numbers converted to float32."""
     single = numpy_dtype("float32")
     return tuple(
         Inputs({n: a.astype(single) if a.dtype.name in HALF_TYPES else a for n, a in one.arrays.items()}, one.origin)

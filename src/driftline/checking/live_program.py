@@ -1,4 +1,4 @@
-"""Opening live objects: torch models and functions, ONNX models, and programs that a property test drew."""
+"""Opens live objects: torch models and functions, ONNX models, and programs drawn by a property test."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from driftline.programs.trained import asks_for_gradients
 
 @runtime_checkable
 class Openable(Protocol):
-    """What can write itself down for workers, as a program that a property test drew can."""
+    """An object that can write itself to a file for workers, as a program drawn by a property test can."""
 
     def open(self, pool: Pool, options: CheckOptions) -> LoadedProgram: ...
 
 
 def open_live(program: Any, example: Any, pool: Pool, options: CheckOptions, sizes: Sizes) -> LoadedProgram:
-    """Anything that `check` takes for a program, written down so that workers can run it."""
+    """Write any object that `check` accepts as a program to a file that workers can run, and load it."""
     if isinstance(program, (str, Path)):
         return open_program(str(program), pool, options, sizes)
     if isinstance(program, Openable):
@@ -43,12 +43,12 @@ def open_live(program: Any, example: Any, pool: Pool, options: CheckOptions, siz
             path = Path(folder) / "model.pt2"
             _export(program, example, path, sizes)
             trained = asks_for_gradients(LiveProgram.bind("torch", program, example))
-        with trusting():  # what is in the file is the caller's own
+        with trusting():  # the file holds the caller's own program
             return replace(open_program(str(path), pool, options), trained=trained)
 
 
 def _export(model: Any, example: Any, path: Path, sizes: Sizes) -> None:
-    """Write a live torch model down, so that other processes can run it and the store can keep it."""
+    """Write a live torch model to a file, so that other processes can run it and the store can keep it."""
     torch = sys.modules.get("torch")
     if torch is None or not callable(model):
         raise DriftlineError(
@@ -64,7 +64,7 @@ def _export(model: Any, example: Any, path: Path, sizes: Sizes) -> None:
             def forward(self, *args: Any, **kwargs: Any) -> Any:
                 return model(*args, **kwargs)
 
-        with contextlib.suppress(TypeError, ValueError):  # inputs go by the names that the function has for them
+        with contextlib.suppress(TypeError, ValueError):  # inputs have the names of the function's arguments
             own = inspect.signature(model)
             first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
             Function.forward.__signature__ = own.replace(parameters=[first, *own.parameters.values()])  # type: ignore[attr-defined]
@@ -82,7 +82,8 @@ def _export(model: Any, example: Any, path: Path, sizes: Sizes) -> None:
 
 
 def _open_shapes(model: Any, example: Any, sizes: Sizes) -> Any:
-    """What torch.export is to leave open of the inputs whose shapes are asked for: all that the model does not fix."""
+    """Return which dimensions torch.export is to keep dynamic, for the inputs whose shapes are asked for: all that the
+    model does not fix."""
     torch = sys.modules["torch"]
     given = LiveProgram.bind("torch", model, example).arguments
     axes = {

@@ -1,4 +1,4 @@
-"""From what a user names (`model.onnx`, `model.pt2`, `model.pt`, `file.py:name`, `model:NAME`) to a `Program` with an
+"""Opens what a user names (`model.onnx`, `model.pt2`, `model.pt`, `file.py:name`, `model:NAME`) as a `Program` with an
 example."""
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class LoadedProgram:
 
     program: Program
     example: Arrays
-    known: Known = NOTHING_KNOWN  # what inputs may hold, and how their dimensions hang together
-    deployed: Deployed | None = None  # the file that runs in its place
-    without: str = ""  # operators of unknown meaning that were taken out of an ONNX model
+    known: Known = NOTHING_KNOWN  # the known ranges of inputs, and relations between their dimensions
+    deployed: Deployed | None = None  # the file to run in its place
+    without: str = ""  # unknown operators that were removed from an ONNX model
     judgeable: tuple[tuple[str, ...], tuple[str, ...]] = (
         (),
         (),
-    )  # outputs that do not depend on them; all of them
-    notes: tuple[str, ...] = ()  # what a reader of the results must know
+    )  # outputs that do not depend on the removed operators; all outputs
+    notes: tuple[str, ...] = ()  # notes for the reader of the results
     trained: bool = False  # the program asks for gradients: see `programs/trained.py`
 
     @property
     def runs(self) -> Program:
-        """What the targets are given."""
+        """The program that the targets run."""
         return self.deployed.program if self.deployed else self.program
 
 
@@ -61,8 +61,8 @@ ENTRY_POINTS = (
 
 
 def open_program(text: str, pool: Pool, options: CheckOptions, sizes: Sizes = NOT_GIVEN) -> LoadedProgram:
-    """Read the program that `text` names. Every mistake in it is one sentence. `sizes` say what a file does not: which
-    shapes a TorchScript module takes."""
+    """Read the program that `text` names. Raises DriftlineError for every mistake in it. `sizes`: shapes that a file
+    does not define, such as the inputs of a TorchScript module."""
     if text.startswith(MODEL):
         return _open_model(text.removeprefix(MODEL), pool, options)
     module, _, entry = text.partition(".py:")
@@ -93,7 +93,7 @@ def open_program(text: str, pool: Pool, options: CheckOptions, sizes: Sizes = NO
 
 
 def _open_model(name: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
-    """A model of the corpus: a file of two lines that builds it, in whichever worker needs it."""
+    """Open a model of the corpus, as a small file that builds it in whichever worker needs it."""
     entry = find(name)
     entry.require_packages()
     bundle = SourceBundle("model.py", "program", {"model.py": source_text(name)})
@@ -102,10 +102,10 @@ def _open_model(name: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
 
 
 def _factories(path: Path) -> list[str]:
-    """Functions of a file that can be called without arguments, by its text: the file is not run."""
+    """Return the functions of a file that can be called without arguments, found by parsing: the file is not run."""
     try:
         parsed = ast.parse(path.read_text())
-    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: of what is nested deeply
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):  # the last two for deeply nested code
         return []
     functions = [node for node in parsed.body if isinstance(node, ast.FunctionDef)]
     return [
@@ -144,7 +144,7 @@ def _open_source(path: Path, entry: str, pool: Pool, options: CheckOptions) -> L
 def open_source(
     bundle: SourceBundle, pool: Pool, options: CheckOptions, *, origin: str = "", name: str = ""
 ) -> LoadedProgram:
-    """A source program, from a file or made by Driftline itself."""
+    """Open a source program, from a file or made by Driftline itself."""
     stored = _keep_bundle(bundle, pool)
     framework = guess_framework(bundle.text)
     label = name or f"{bundle.entry_file}:{bundle.entry_name}"
@@ -188,7 +188,7 @@ def _inspect(
             request,
             timeout=options.timeout,
             memory_limit=options.memory_limit,
-            fresh=True,  # a user's module leaves traces in the process that imports it
+            fresh=True,  # importing a user's module changes the process
         )
     except WorkerStartError as error:
         raise DriftlineError(
@@ -255,7 +255,7 @@ def _keep_bundle(bundle: SourceBundle, pool: Pool) -> Path:
 
 
 def _keep_file(path: Path, name: str, pool: Pool) -> Path:
-    """A private copy: the user may change or remove the file while we work."""
+    """Return a private copy of a file, since the user may change or remove the file during a run."""
     kept = pool.workspace.root / "programs" / name
     if not kept.exists():
         copy_file(path, kept)

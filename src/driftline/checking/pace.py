@@ -1,6 +1,6 @@
-"""How long targets take: a small record of past checks, by backend, form and size of the program.
+"""Estimates how long targets take, from a small record of past checks by backend, form and size of the program.
 
-It is honest: without a record there is no estimate. It lives in the cache, and a damaged one counts as none.
+Without a record there is no estimate. The record is in the cache folder; a damaged one is ignored.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from driftline.core.private import private_folder, write_private
 from driftline.core.program import Program
 from driftline.core.target import Target
 
-KEPT = 7  # durations of one kind
-SLOW = 15.0  # seconds from which on a target is announced
-_SMALLEST = 1 << 20  # bytes of weights: all below is one size; then four times as much is another
+KEPT = 7  # durations for each key
+SLOW = 15.0  # seconds, from which on a target is announced as slow
+_SMALLEST = 1 << 20  # bytes of weights: all smaller programs have one size; each further size is four times as large
 
 
 def estimate(target: Target, program: Program) -> float | None:
-    """Seconds that such a target took for such programs, in the median; `None` when there is no record."""
+    """Return the median seconds that such a target took for such programs, or None without a record."""
     known = _read().get(_key(target, program))
     return statistics.median(known) if known else None
 
 
 def expected(target: Target, program: Program) -> float | None:
-    """The estimate, when it is worth telling."""
+    """Return the estimate if it is long enough to announce, else None."""
     seconds = estimate(target, program)
     return seconds if seconds is not None and seconds >= SLOW else None
 
 
 def cheap_first(targets: Sequence[Target], program: Program) -> list[Target]:
-    """In the order in which answers can be expected: by the record, and by preset where there is none."""
+    """Sort targets by expected duration: by the record, and by preset where there is none."""
     if len(targets) < 2:
         return list(targets)
     record = _read()
@@ -49,7 +49,7 @@ def cheap_first(targets: Sequence[Target], program: Program) -> list[Target]:
 
 
 def note_durations(program: Program, taken: Iterable[tuple[Target, float]]) -> None:
-    """Remember how long targets took."""
+    """Add the durations of targets to the record."""
     record = dict(_read())
     for target, seconds in taken:
         key = _key(target, program)

@@ -1,10 +1,9 @@
-"""All targets of a check against each other, and against the reference: how far two results are apart, and who sides
-with whom.
+"""Compares all targets of a check with each other and with the reference: distances, and groups that agree.
 
-Nothing is judged here: verdicts are the oracle's. A target that passes lies within rounding of what the program means,
-so the targets that pass stand in one group with the reference. The others are held against each other by a plain limit:
-64 roundings of the largest element, as in the oracle's rule for a program of which no float64 result is known.
-Results are compared block by block, so the memory that it takes does not grow with them.
+Verdicts are not made here but by the oracle. A target that passes is within rounding of the reference, so the passing
+targets form one group with it. The others are compared by a plain limit: 64 roundings of the largest element, as in the
+oracle's rule for a program without a float64 result. Results are compared block by block, so the memory needed does not
+grow with them.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from driftline.core.verdict import Judgement
 from driftline.oracle.compare import BLIND
 from driftline.oracle.metrics import BLOCK, TensorMetrics, compare_tensors
 
-REFERENCE = "reference"  # how the reference is called among the targets
+REFERENCE = "reference"  # the name of the reference among the targets
 _OFTEN_MISSING = ("mutated:", "grad:")  # not every target returns these
 _JUDGED_WRONG = (Judgement.FAIL, Judgement.REDUCED)
 
 
 @dataclass(frozen=True)
 class PairDistance:
-    """How far the results of two members are apart, at most: over all samples, outputs and elements."""
+    """The largest difference between the results of two members, over all samples, outputs and elements."""
 
     one: str
     other: str
     elements: int = 0
-    differing: int = 0  # elements whose bits differ; one NaN is as good as another
-    absolute: float = 0.0  # over the elements that are finite on both sides, as the next two
-    relative: float = 0.0  # to the larger of the two numbers
-    ulp: float | None = None  # nothing where no output is a float
-    nonfinite: int = 0  # elements that are NaN or infinite on one side only, or another infinity
+    differing: int = 0  # elements whose bits differ; all NaNs count as equal
+    absolute: float = 0.0  # over the elements that are finite on both sides, as are the next two
+    relative: float = 0.0  # relative to the larger of the two numbers
+    ulp: float | None = None  # None if no output is a float
+    nonfinite: int = 0  # elements that are NaN or infinite on one side only, or infinities of opposite signs
     where: str = ""  # the element with the largest difference
-    incomparable: str = ""  # why there are no numbers
+    incomparable: str = ""  # why the results cannot be compared
     within_rounding: bool = False
 
     @property
@@ -55,12 +54,12 @@ class PairDistance:
 
 @dataclass(frozen=True)
 class Pairwise:
-    """The matrix, and the groups that follow from it."""
+    """The matrix of distances, and the groups that follow from it."""
 
     title: str
-    members: tuple[str, ...]  # the reference first, where there is one
+    members: tuple[str, ...]  # the reference first, if there is one
     pairs: tuple[PairDistance, ...]
-    missing: tuple[tuple[str, str], ...]  # targets without a result, and why
+    missing: tuple[tuple[str, str], ...]  # targets without a result, with the reason
     groups: tuple[tuple[str, ...], ...]  # within rounding of each other
     same_bits: tuple[tuple[str, ...], ...]
 
@@ -86,7 +85,7 @@ class _WithResults:
 
 
 def pairwise(outcome: CheckOutcome, only: Sequence[Target] | None = None, title: str = "") -> Pairwise:
-    """The reference and the targets of a check (or `only` some of them) against each other."""
+    """Compare the reference and the targets of a check (or those in `only`) with each other."""
     rows = [row for row in outcome.results if only is None or row.target in only]
     expected = tuple(sample.native for sample in outcome.reference.samples)
     members = []
@@ -116,7 +115,7 @@ def _why_missing(row: TargetResult) -> str:
 
 
 def _member(row: TargetResult, expected: Sequence[Arrays]) -> _WithResults:
-    """A target's results under the reference's names, where it has others for them."""
+    """Return a target's results, under the reference's names if the target names them differently."""
     samples = list(row.first_execution.outputs)
     for at, native in enumerate(expected[: len(samples)]):
         plain = [name for name in native if not name.startswith(_OFTEN_MISSING)]
@@ -141,7 +140,7 @@ def _distance(one: _WithResults, other: _WithResults) -> PairDistance:
 
 
 class _Farthest:
-    """The largest differences so far."""
+    """Collects the largest differences."""
 
     def __init__(self) -> None:
         self.elements = self.differing = self.nonfinite = self.beyond = 0
@@ -150,7 +149,7 @@ class _Farthest:
         self.where = ""
 
     def add(self, one: Arrays, other: Arrays, sample: str) -> str:
-        """Take the results on one sample in; the answer says why they cannot be compared."""
+        """Add the results on one sample; return why they cannot be compared, or an empty string."""
         alone = [name for name in {**one, **other} if (name in one) != (name in other)]
         alone = [name for name in alone if not name.startswith(_OFTEN_MISSING)]
         if alone:
@@ -184,7 +183,7 @@ def _place(found: TensorMetrics) -> str:
 
 
 def _rounding(dtype: np.dtype[Any]) -> float:
-    """Half the distance from 1 to the next number; 0 for numbers that are not rounded."""
+    """Return half the distance from 1 to the next number; 0 for dtypes without rounding."""
     import ml_dtypes
 
     if dtype.kind == "c":
@@ -199,7 +198,7 @@ def _pieces(array: Array) -> Iterator[Array]:
 
 
 def _largest(array: Array) -> float:
-    """The largest magnitude among the finite elements."""
+    """Return the largest magnitude among the finite elements; 0 for integers and booleans."""
     if array.dtype.kind in "biu":
         return 0.0
     largest = 0.0
@@ -225,7 +224,7 @@ def _same_bits(a: Array, b: Array) -> Array:
 
 
 def _grouped(names: Sequence[str], together: Callable[[str, str], bool]) -> tuple[tuple[str, ...], ...]:
-    """Each member joins the first group whose first member it stands together with."""
+    """Group the members: each joins the first group whose first member it belongs together with."""
     groups: list[list[str]] = []
     for name in names:
         fitting = next((group for group in groups if together(group[0], name)), None)

@@ -1,8 +1,8 @@
-"""Explained, not just failed: does a row agree if its target may compute less precisely?
+"""Reviews rows: does a failing row agree if its target may compute less precisely?
 
-Asked of the rows of `driftline check`, and of what a hunt is about to record. Screening, audits and the searches that
-explain a failure judge strictly: whether less precision is good enough is for the person who deploys the model to
-decide (`accept.py`).
+Used for the rows of `driftline check`, and for failures that a hunt is about to record. Screening, audits and the
+searches that explain a failure judge strictly: whether less precision is good enough is decided by the person who
+deploys the model (`accept.py`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from driftline.oracle.policies import does, explained_by, is_of_precision, may, 
 
 
 def reviewed(checker: Checker, case: Case, result: TargetResult, reference: Reference) -> TargetResult:
-    """The row with what explains it and what it does to the highest scores. Nothing is run again."""
+    """Return the row with the arithmetic that explains it and its effect on the highest scores. Nothing is run
+    again."""
     if result.execution.outcome is not Outcome.OK or result.execution.problem or reference.problem:
         return result
     if result.verdict.judgement is Judgement.INCONCLUSIVE or reference.random:
-        return result  # nothing was compared
+        return result  # no results were compared
     execution, reference = checker.sides(case, result.execution, reference)
-    with contextlib.suppress(NoShadow):  # then the row stands as it is
+    with contextlib.suppress(NoShadow):  # without a shadow, the row stays as it is
         result = _explained(checker, case, result, execution, reference)
     positional = checker.trait(case, result.target, execution).positional
     return replace(result, effect=effect_of(execution.outputs, reference.samples, positional=positional))
@@ -59,7 +60,7 @@ def _explained(
 
 
 def accepting(target: Target, policies: tuple[str, ...]) -> str:
-    """The option that accepts these policies of a target."""
+    """Return the option that accepts these policies for a target."""
     return f"--accept {target.backend}={'+'.join(policies)}"
 
 

@@ -1,9 +1,9 @@
-"""What says what a program means: its own framework, or one of two for ONNX models.
+"""The sources of a program's expected results: its own framework, or one of two for ONNX models.
 
-ONNX has a reference evaluator, which is the standard's own word; it is slow and cannot run everything. Driftline's
-player on torch is fast and covers what exporters write. Small models are evaluated by the first, big ones by the
-second, and where one of them cannot, by the other. They are independent of each other, but for rare operators that the
-player leaves to the evaluator; where they disagree, no compiler is blamed (`Checker`).
+The reference evaluator of ONNX is the standard's own, but slow, and cannot run everything. Driftline's player on torch
+is fast and covers the operators that exporters write. Small models use the evaluator, big ones the player, and each is
+replaced by the other where it fails. The two are independent, except for rare operators that the player leaves to the
+evaluator; if they disagree, no compiler is blamed (`Checker`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from driftline.core.case import Case
 from driftline.oracle.judge import Reference
 
-# What the standard's evaluator, which is numpy and Python loops, plays in a fraction of a second.
+# Limits of models that the standard's evaluator, in numpy and Python loops, runs in a fraction of a second.
 _WEIGHTS = 1 << 20  # bytes
 _NODES = 300
 _ELEMENTS = 1 << 16  # of all inputs
@@ -22,7 +22,8 @@ _ELEMENTS = 1 << 16  # of all inputs
 
 @dataclass(frozen=True)
 class ReferenceSource:
-    """`name` is the key of `oracle.reference.REFERENCES`, `home` the framework whose worker it runs in."""
+    """One source of expected results. `name`: its key in `oracle.reference.REFERENCES`; `home`: the framework whose
+    worker runs it; `words`: its name in messages."""
 
     name: str
     home: str
@@ -40,7 +41,7 @@ _FRAMEWORKS = {
 
 
 def reference_sources(case: Case) -> tuple[ReferenceSource, ...]:
-    """Those that can say what the program means, the preferred one first."""
+    """Return the sources for the program of a case, the preferred one first."""
     program = case.program
     if program.framework != "onnx":
         return (_FRAMEWORKS[program.framework],)
@@ -48,13 +49,13 @@ def reference_sources(case: Case) -> tuple[ReferenceSource, ...]:
 
 
 def is_big(case: Case) -> bool:
-    """Too big for the standard's evaluator?"""
+    """True if the case is too big for the standard's evaluator."""
     elements = sum(array.size for sample in case.samples for array in sample.arrays.values())
     return case.program.weights > _WEIGHTS or len(case.program.operators) > _NODES or elements > _ELEMENTS
 
 
 def quality(reference: Reference) -> float:
-    """How much of what is asked a reference answers: it has results, and the float64 ones too."""
+    """Return how complete a reference is, as a number: it has results for each sample, and float64 results too."""
     if reference.problem or not reference.samples:
         return -math.inf
     raised = sum(sample.failure is not None for sample in reference.samples)

@@ -1,9 +1,9 @@
-"""Is a rejection to be believed? "Not supported" is no finding, but those words alone prove little: an optimiser that
-makes a node for which there is no kernel fails with the same words.
+"""Decides whether a compiler's rejection is believed. "Not supported" is no finding, but an optimiser that makes a node
+without a kernel fails with the same words.
 
-So the compiler's plainest form (`Backend.plainest`) is asked about the same program. If that takes and runs it, the
-program is one that the compiler supports, and refusing it is a failure at the stage where it was refused. Backends that
-decline a program themselves (`Unsupported`) are believed.
+So the compiler's plainest form (`Backend.plainest`) is given the same program. If that runs it, the compiler supports
+the program, and the rejection is a failure at the stage where it occurred. Backends that decline a program themselves
+(`Unsupported`) are believed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from driftline.core.execution import Failure
 from driftline.core.target import Target
 from driftline.core.text import normalise_message
 
-ASKED = 5  # how often a hunt asks about one message; further rejections with it are believed
+ASKED = 5  # how often a hunt tests one message; later rejections with that message are believed
 
 
 def plain_form(target: Target, failure: Failure | None) -> Target | None:
-    """The target to ask before a rejection is believed; nothing when the backend itself declined the program, or has no
-    plainer form."""
+    """Return the target to try before a rejection is believed; None if the backend itself declined the program, or has
+    no plainer form."""
     if failure is None or failure.type == Unsupported.__name__:
         return None
     backend = resolve(target)
@@ -41,13 +41,13 @@ def _value(known: Mapping[str, object], target: Target, key: str) -> str:
 
 
 def rejection_key(reason: str) -> str:
-    """What a rejection says, without what changes from program to program."""
+    """Return the text of a rejection, without details that differ from program to program."""
     return normalise_message(reason)[:160]
 
 
 def worth_asking(rejections: Iterable[tuple[int, str]], heard: Mapping[str, int] | None) -> Iterator[int]:
-    """The numbers of the rejected programs to ask about, by what was said to them: all of them, or in a hunt only those
-    with a message that was heard less than `ASKED` times."""
+    """Yield the numbers of the rejected programs to test: all, or in a hunt (`heard` is given) only those whose message
+    was met fewer than `ASKED` times."""
     said = Counter(heard or {})
     for number, reason in rejections:
         said[rejection_key(reason)] += 1
@@ -56,13 +56,14 @@ def worth_asking(rejections: Iterable[tuple[int, str]], heard: Mapping[str, int]
 
 
 class Refusals:
-    """Remembers which programs a plainest form takes."""
+    """Remembers which programs a plainest form accepts."""
 
     def __init__(self) -> None:
         self._taken: dict[tuple[str, ...], bool] = {}
         self._lock = threading.Lock()
 
     def takes(self, case: Case, plain: Target, ask: Callable[[], bool]) -> bool:
+        """True if the plainest form accepts the program of a case; `ask` finds out, once for each program."""
         key = _key(case, plain)
         with self._lock:
             if key in self._taken:

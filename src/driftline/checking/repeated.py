@@ -1,9 +1,9 @@
-"""Further calls of a compiled program, judged: with other values, once more with the first ones, and with inputs of
-another size where the compiler compiles again for these.
+"""Judges further calls of a compiled program: with other values, with the first values again, and with inputs of
+another size if the compiler compiles again for these.
 
-What a single call cannot show: a buffer that still holds the result of the call before, an input or a size that was
-taken for a constant. Where a further call fails, the case that shows the failure has these calls as its samples; or the
-inputs of that call alone, where the program is wrong on them without a call before.
+They show faults that a single call cannot: a buffer that still holds the result of the call before, or an input or size
+treated as a constant. If a further call fails, the case that shows the failure has these calls as its samples, or only
+the inputs of that call if the program is wrong on them without a call before.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from driftline.inputs.other import other_inputs
 from driftline.inputs.resized import one_more_row
 from driftline.oracle.judge import Reference
 
-# Of a larger torch program, what it means on further inputs takes too long.
+# For larger torch programs, the reference on further inputs takes too long.
 MOST_WEIGHTS = 64 << 20  # bytes
 _MOST_ELEMENTS = 1 << 20  # of all inputs
 
 
 @dataclass(frozen=True)
 class SeenIn:
-    """A case with its reference, where a failure was not seen in the case that was asked about; `words` say how the
-    two differ, and stand in front of the reason of the failure."""
+    """The case and reference that show a failure, if that is not the original case. `words` describe the difference,
+    and precede the reason of the failure."""
 
     case: Case
     reference: Reference
     words: str = ""
-    aspect: Aspect = Aspect.OUTPUTS  # what is compared there
+    aspect: Aspect = Aspect.OUTPUTS  # the aspect compared in this case
 
 
 class Judges(Protocol):
-    """What is asked of a `Checker`."""
+    """The methods of `Checker` that this module uses."""
 
     def reference(self, case: Case) -> Reference: ...
     def parameters(self, case: Case) -> Collection[str]: ...
@@ -53,7 +53,7 @@ class Judges(Protocol):
 
 @dataclass(frozen=True)
 class _Call:
-    """One further call, and what the program means on its inputs."""
+    """One further call, and the reference on its inputs."""
 
     aspect: Aspect
     inputs: Inputs
@@ -63,8 +63,8 @@ class _Call:
 
 @dataclass(frozen=True)
 class FurtherInputs:
-    """The inputs of further calls: those of the size of the first, and those of another size, with which a program that
-    takes long to compile is not called."""
+    """The inputs of further calls: those of the first call's size, and those of another size, which are not used for
+    programs that take long to compile."""
 
     same_size: tuple[Inputs, ...] = ()
     resized: Inputs | None = None
@@ -75,22 +75,22 @@ NO_FURTHER_INPUTS = FurtherInputs()
 
 @dataclass(frozen=True)
 class Looked:
-    """What the further calls of one target came to."""
+    """The result of one target's further calls."""
 
     compared: tuple[Aspect, ...] = ()
     suspects: tuple[SeenIn, ...] = ()  # cases that may show a failure, in the order in which to examine them
 
 
 class RepeatedCalls:
-    """The further calls of one check: their inputs, the same for all targets, and what the program means on them, which
-    is found out when the first target asks. `calls` is that of `Extent`."""
+    """The further calls of one check. Their inputs are shared by all targets; the reference on them is computed when
+    the first target needs it. `calls` is that of `Extent`."""
 
     def __init__(self, checker: Judges, case: Case, reference: Reference, calls: int) -> None:
         self._checker = checker
         self._case = case
         self._reference = reference
         self._lock = threading.Lock()
-        self._stateless: dict[bool, bool] = {}  # by whether the size changes; found out when a further call fails
+        self._stateless: dict[bool, bool] = {}  # by whether the size changes; computed when a further call fails
         self._meaning_of_other: Reference | None = None
         self._resized: _Call | None = None
         self._tried_sizes = calls < MOST_CALLS or not _takes_other_sizes(case)
@@ -100,7 +100,7 @@ class RepeatedCalls:
             self._other = _other(checker, case)
 
     def inputs(self, target: Target) -> FurtherInputs:
-        """The inputs of the further calls of a target, in their order."""
+        """Return the inputs of the further calls of a target, in order."""
         if not self._can:
             return NO_FURTHER_INPUTS
         other = [self._other] if self._other else []
@@ -109,7 +109,7 @@ class RepeatedCalls:
 
     @property
     def other_size(self) -> str:
-        """How the inputs of another size differ from the first ones; empty where there are none."""
+        """How the inputs of another size differ from the first ones; an empty string if there are none."""
         return self._resized.words if self._resized else ""
 
     def look(self, target: Target, execution: Execution) -> Looked:
@@ -117,7 +117,7 @@ class RepeatedCalls:
         if not self._can or execution.outcome is not Outcome.OK or self._keeps_state(target):
             return Looked()
         made, given = len(execution.repeated), self.inputs(target)
-        if execution.repeat_failure:  # of the call after those that were made; of any, where the process ended
+        if execution.repeat_failure:  # in the call after the finished ones, or in any call if the process ended
             failed = list(self._calls(target))[made:]
             return Looked(suspects=tuple(self._cases(failed)))
         if made < len(given.same_size):
@@ -132,7 +132,7 @@ class RepeatedCalls:
         )
 
     def _calls(self, target: Target) -> Iterator[_Call]:
-        """The calls whose inputs a target was given, in the same order."""
+        """Yield the calls whose inputs a target was given, in the same order."""
         if self._other:
             yield _Call(Aspect.OTHER_VALUES, self._other, self._other_meaning(self._other))
         yield _Call(Aspect.FIRST_VALUES, self._case.samples[0], self._reference)
@@ -150,7 +150,8 @@ class RepeatedCalls:
         return self._checker.judge(one, target, replace(execution, outputs=(outputs,)), meant).judgement
 
     def _keeps_state(self, target: Target) -> bool:
-        """Compilers that do not call the user's code do not put back what a program changed either."""
+        """True if the program changes state that the target does not restore: compilers that do not call the user's
+        code do not."""
         changes = any(name.startswith("mutated:") for sample in self._reference.samples for name in sample.native)
         return changes and not BACKENDS.get(target.backend).mutates
 
@@ -161,8 +162,8 @@ class RepeatedCalls:
             return self._meaning_of_other
 
     def _with_other_size(self, target: Target) -> _Call | None:
-        """The call with inputs of another size, for compilers that compile again for these, if the program takes any:
-        whether its unoptimised run raises is tried once."""
+        """Return the call with inputs of another size, or None if the compiler does not compile again for these or the
+        program rejects them. The unoptimised run tests this once."""
         if not self._can or not BACKENDS.get(target.backend).recompiles:
             return None
         with self._lock:
@@ -182,7 +183,8 @@ class RepeatedCalls:
     # -- the cases that show a failure -------------------------------------------------------------------------------
 
     def _cases(self, failing: list[_Call]) -> Iterator[SeenIn]:
-        """For each call that fails: its inputs alone, which is the simpler case, and then after the first call."""
+        """Yield, for each failing call, the case with its inputs alone, which is simpler, and then the case after the
+        first call."""
         together = False
         for call in failing:
             if call.aspect is not Aspect.FIRST_VALUES and is_known(call.meaning):
@@ -195,7 +197,8 @@ class RepeatedCalls:
                 yield from self._one_after_the_other()
 
     def _one_after_the_other(self) -> Iterator[SeenIn]:
-        """All calls of one size as samples. Where the program does not take the other values, without them."""
+        """Yield the case with all calls of one size as samples; other values are left out if the program rejects
+        them."""
         first = self._case.samples
         between: list[tuple[Inputs, Reference]] = []
         if self._other and is_known(found := self._other_meaning(self._other)):
@@ -207,8 +210,8 @@ class RepeatedCalls:
         yield from self._after_another([(call.inputs, call.meaning)], call.words)
 
     def _after_another(self, calls: list[tuple[Inputs, Reference]], size: str = "") -> Iterator[SeenIn]:
-        """The case whose samples are the first ones and these. There is none if the program keeps state in Python from
-        one call to the next, which nothing resets: there the calls differ by themselves."""
+        """Yield the case whose samples are the first ones and these. There is none if the program keeps Python state
+        between calls that nothing resets, since its calls differ anyway."""
         program = self._case.program
         program = replace(program, circumstances=(*program.circumstances, AFTER_ANOTHER_CALL))
         samples = (*self._case.samples, *(inputs for inputs, _ in calls))
@@ -220,7 +223,7 @@ class RepeatedCalls:
             yield SeenIn(case, reference, words, Aspect.OTHER_SIZE if size else Aspect.OTHER_VALUES)
 
     def _means_the_same(self, case: Case, reference: Reference, resized: bool) -> bool:
-        """Does the program itself, called so often, return what it returned before?"""
+        """True if the program itself, called so often, returns the same results as before."""
         with self._lock:
             if resized not in self._stateless:
                 again = self._checker.reference(case)
@@ -231,13 +234,15 @@ class RepeatedCalls:
 
 
 def _can_be_called_again(case: Case, reference: Reference) -> bool:
-    """Calls at several sizes are several programs to some compilers."""
+    """True if the case can be called again: its reference is known and all samples have one size. Several sizes are
+    several programs to some compilers."""
     shapes = {tuple(array.shape for array in sample.arrays.values()) for sample in case.samples}
     return is_known(reference) and len(shapes) == 1
 
 
 def _takes_other_sizes(case: Case) -> bool:
-    """May the program be tried with inputs of another size? Several samples say what to call it with."""
+    """True if the program may be tried with inputs of another size. A case with several samples defines its own
+    sizes."""
     return len(case.samples) == 1 and case.deployed is None and not _takes_long(case)
 
 
@@ -247,7 +252,7 @@ def is_known(reference: Reference) -> bool:
 
 
 def _takes_long(case: Case) -> bool:
-    """Does it take too long to find out what the program means on further inputs?"""
+    """True if the reference on further inputs would take too long."""
     if case.program.framework != "torch":
         return is_big(case)
     elements = sum(array.size for sample in case.samples for array in sample.arrays.values())
@@ -255,7 +260,7 @@ def _takes_long(case: Case) -> bool:
 
 
 def _other(checker: Judges, case: Case) -> Inputs | None:
-    """Inputs for a call between. Several samples are several inputs already."""
+    """Return inputs for a call with other values, or None. Several samples already are several inputs."""
     if len(case.samples) > 1 or _takes_long(case):
         return None
     given = case.samples[0].arrays

@@ -1,4 +1,4 @@
-"""What a check and a replay tell their caller: values that every renderer understands."""
+"""The results of a check and of a replay, which all renderers use."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from driftline.store import Bug
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check found, and where it is kept."""
+    """The findings of a check, and the store that keeps them."""
 
     outcome: CheckOutcome
     bugs: dict[Target, Bug]
     store: Path
     notes: tuple[str, ...] = ()  # sentences about the whole check
-    disagreements: tuple[Disagreement, ...] = ()  # of targets with each other, where the specification is silent
-    pairwise: Pairwise | None = None  # all targets against each other, where that was asked for
-    across: tuple[Pairwise, ...] = ()  # of each compiler, its instruction sets against each other
+    disagreements: tuple[Disagreement, ...] = ()  # between targets, where the specification allows both
+    pairwise: Pairwise | None = None  # all targets compared with each other, if requested
+    across: tuple[Pairwise, ...] = ()  # for each compiler, its instruction sets compared with each other
 
     def __repr__(self) -> str:
         bugs = sorted({bug.id for bug in self.bugs.values()})
@@ -47,7 +47,7 @@ class CheckResult:
 
     @property
     def compared(self) -> bool:
-        """Was any target judged? If not, nothing is known, which is not the same as clean."""
+        """True if any target was judged. Otherwise nothing is known, which differs from no failures."""
         judged = (Judgement.PASS, Judgement.FAIL, Judgement.REDUCED)
         return any(row.verdict.judgement in judged for row in self.results)
 
@@ -57,14 +57,16 @@ class CheckResult:
 
 
 class ReplayAnswer(StrEnum):
+    """The answer of a replay."""
+
     STILL_FAILS = "still fails"
     FIXED = "fixed"
-    PASSES = "passes"  # on another target than that of the bug, which says nothing of a fix
+    PASSES = "passes"  # on another target than that of the bug, which does not prove a fix
     DIFFERS = "differs"
 
 
 class Standing(StrEnum):
-    """What a round of `driftline watch` says of a bug, against the round before it."""
+    """The state of a bug in a round of `driftline watch`, compared with the round before."""
 
     NEW = "new"
     BACK = "back"
@@ -76,6 +78,8 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class Replay:
+    """The result of replaying a bug."""
+
     bug: Bug
     answer: ReplayAnswer
     reason: str

@@ -1,4 +1,4 @@
-"""How many targets may have a program in memory at the same time."""
+"""Limits how many targets may have a program in memory at the same time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import psutil
 
 from driftline.core.program import Program
 
-BIG = 512 << 20  # bytes of weights: two compilers at once would need gigabytes, whatever is free now
-TIMES = 6  # a compiler may hold the weights this often at its peak: as loaded, packed, and folded
+BIG = 512 << 20  # bytes of weights: two compilers at once would need gigabytes, however much memory is free
+TIMES = 6  # copies of the weights that a compiler may hold at its peak: loaded, packed, and folded
 
 
 def jobs_for(program: Program, jobs: int) -> int:
-    """So many at a time, or one alone where the program is big, or big for the memory that is free."""
+    """Return the number of targets to run at a time: `jobs`, or fewer for programs that are big for the free memory."""
     if program.weights >= BIG:
         return 1
     room = psutil.virtual_memory().available

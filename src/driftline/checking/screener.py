@@ -1,8 +1,8 @@
-"""Screening, whatever the programs come from: many of them on one target, in three jobs instead of three for each.
+"""Screens many programs on one target in three jobs, instead of three jobs for each program.
 
 A worker of the framework makes the programs and runs their reference, a worker of the target runs them, and the first
-one judges. Isolation is the same as in `check`: a program that kills its worker costs that worker; the others of its
-batch go on in the next one.
+worker judges. Isolation is the same as in `check`: a program that kills its worker costs that worker; the others of its
+batch continue in the next one.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ from driftline.execute.task_report import DAMAGED, SPOILT
 
 _KINDS = {Outcome.ERROR: Kind.ERROR, Outcome.CRASH: Kind.CRASH, Outcome.TIMEOUT: Kind.TIMEOUT, Outcome.OOM: Kind.OOM}
 
-Asked = TypeVar("Asked")  # how a program is asked for
+Asked = TypeVar("Asked")  # the type of the requests for programs
 _Piece = TypeVar("_Piece")
 _Done = TypeVar("_Done")
 
 
 @dataclass(frozen=True)
 class ScreenResult(Generic[Asked]):
-    """What became of one request. `judgement` is a verdict's, or `invalid` when the program itself does not run, or
-    `nothing` when the generator had no program."""
+    """The result of one request. `judgement`: that of a verdict, `invalid` if the program itself does not run, or
+    `nothing` if the generator had no program."""
 
     request: Asked
     judgement: str
@@ -77,18 +77,18 @@ class ScreenResult(Generic[Asked]):
     z: float = 0.0
     sample: int = 0
     evidence: Evidence = NOTHING  # of a failure
-    each: tuple[SampleVerdict, ...] = ()  # the verdict on every sample, where the program asks for all of them
-    nothing: str = ""  # the name of the reason why there is no program, where those are counted
-    died: str = ""  # how the worker ended that was to make it; it is invalid then
-    internal_error: str = ""  # a fault of ours; the judgement is then inconclusive
+    each: tuple[SampleVerdict, ...] = ()  # the verdict on every sample, if requested
+    nothing: str = ""  # the name of the reason for `nothing`, where these are counted
+    died: str = ""  # how the worker ended that was to make the program, which is then invalid
+    internal_error: str = ""  # a fault of Driftline; the judgement is then inconclusive
     made: PreparedProgram | None = None
     coverage: tuple[tuple[str, str], ...] = ()
-    behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
+    behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, if the compiler reports them
     seconds: Mapping[str, float] = field(default_factory=dict)  # by step: make, run, judge
 
 
 class Screener(ABC, Generic[Asked]):
-    """The programs of one batch with their files, which live as long as the block."""
+    """The programs of one batch and their files, which are deleted after the `with` block."""
 
     def __init__(
         self,
@@ -100,8 +100,8 @@ class Screener(ABC, Generic[Asked]):
         shards: int = 1,
         explain: bool = True,
     ) -> None:
-        """`shards`: how many workers share a batch. `explain`: say which less precise arithmetic would make a failure
-        legal."""
+        """`shards`: how many workers share a batch. `explain`: find the less precise arithmetic under which a failure
+        would be right."""
         self._pool = pool
         self._form = form
         self._plugins = tuple(plugins)
@@ -124,7 +124,7 @@ class Screener(ABC, Generic[Asked]):
 
     @abstractmethod
     def prepare(self, requests: Sequence[Asked], *, sizes: bool = True) -> list[Prepared]:
-        """Make the programs. Should one of them take the worker down, it is invalid and the others are made again."""
+        """Make the programs. A program that kills the worker is invalid, and the others are made again."""
 
     def screen(
         self,
@@ -135,10 +135,10 @@ class Screener(ABC, Generic[Asked]):
         made: Sequence[Prepared] | None = None,
         cut: bool = False,
     ) -> list[ScreenResult[Asked]]:
-        """Make, run and judge. One result for each request, in their order. With `heard`, how often each rejection was
-        met before, those that are known well are believed; without it, none that the compiler gives in words alone.
-        `made`: what `prepared` gave for them, when that was asked before. `cut`: when the pool is interrupted after the
-        programs were made, the results are those of the programs that were judged by then."""
+        """Make, run and judge programs; return one result for each request, in order. `heard`: how often each rejection
+        was met before; frequent ones are believed. Without `heard`, every rejection by message is tested. `made`: the
+        results of `prepared` for these requests, if known. `cut`: if the pool is interrupted after the programs were
+        made, return the results of those judged by then."""
         if made is None:
             made = self.prepared(requests, target)
         results = [_as_prepared(request, answer) for request, answer in zip(requests, made, strict=True)]
@@ -167,7 +167,7 @@ class Screener(ABC, Generic[Asked]):
             if not cut:
                 raise
             interrupted.set()
-        if interrupted.is_set():  # nobody can be asked any more whether a rejection is to be believed
+        if interrupted.is_set():  # rejections can no longer be tested
             executions = {number: ran for number, ran in executions.items() if ran.outcome is not Outcome.REJECTED}
         for number, ran in executions.items():
             took = {**results[number].seconds, "run": sum(ran.durations.values())}
@@ -183,7 +183,8 @@ class Screener(ABC, Generic[Asked]):
         target: Target,
         heard: Mapping[str, int] | None,
     ) -> dict[int, Ran]:
-        """Rejections that are errors: the plainest form of the compiler takes and runs the program."""
+        """Return the rejections that are errors, as error results: the plainest form of the compiler runs the
+        program."""
         refused = {number: ran for number, ran in sorted(executions.items()) if ran.outcome is Outcome.REJECTED}
         forms = {
             number: plain_form(target.also(programs[number].options), ran.failure) for number, ran in refused.items()
@@ -200,15 +201,16 @@ class Screener(ABC, Generic[Asked]):
     # -- in pieces, for a hunt with more processors than targets -----------------------------------------------------
 
     def prepared(self, requests: Sequence[Asked], target: Target) -> list[Prepared]:
-        """The programs for a target, made side by side."""
+        """Make the programs for a target, in parallel."""
         sizes = BACKENDS.get(target.backend).sizes
         pieces = list(evenly(requests, self._shards))
         done = self._side_by_side(lambda piece: self.prepare(piece, sizes=sizes), pieces)
         return [answer for answers in done for answer in answers]
 
     def _by_process(self, programs: Mapping[int, PreparedProgram], target: Target) -> list[dict[int, PreparedProgram]]:
-        """Programs with options of their own run in one process with the others, unless a compiler reads the options
-        when its process starts; those that are held to another precision are judged apart."""
+        """Group programs by the process that runs them. Programs with options of their own share a process with
+        the others, unless a compiler reads options when its process starts or the options change the precision to
+        judge by."""
         by_options: dict[tuple[tuple[str, str], ...], dict[int, PreparedProgram]] = {}
         for number, made in programs.items():
             by_options.setdefault(made.options, {})[number] = made
@@ -221,9 +223,9 @@ class Screener(ABC, Generic[Asked]):
         return list(groups.values())
 
     def _pieces(self, programs: Mapping[int, PreparedProgram], together: int) -> list[dict[int, PreparedProgram]]:
-        """What a worker takes at a time. Those that are compiled together stay together, so there are more pieces than
-        workers, and a worker that is done takes another one. Gradients and several sizes take longest to compile: with
-        them first, all workers end at about the same time."""
+        """Split programs into the pieces that workers take. Programs that are compiled together stay together, so there
+        are more pieces than workers. Those with gradients or several sizes compile slowest and come first, so that all
+        workers end at about the same time."""
         if self._shards == 1 or together == 1:
             return [dict(piece) for piece in evenly(list(programs.items()), self._shards)]
         pieces = [dict(group) for group in in_company(programs.items(), lambda item: _company(item[1]), together)]
@@ -245,7 +247,7 @@ class Screener(ABC, Generic[Asked]):
         return executions, self._judge(programs, ran, target)
 
     def _execute(self, programs: Mapping[int, PreparedProgram], target: Target) -> dict[int, Ran]:
-        """All of them in one process: see `_by_process`."""
+        """Run all programs in one process (see `_by_process`) and return the results by number."""
         if not programs:
             return {}
         backend = resolve(target)
@@ -319,8 +321,8 @@ class Screener(ABC, Generic[Asked]):
         return verdicts
 
     def first_outputs(self, requests: Sequence[Asked], target: Target) -> list[Arrays | None]:
-        """What the compiler returns for the first sample of each program, in order, and what it made of inputs that it
-        wrote to; `None` where it returns nothing."""
+        """Return the compiler's outputs for the first sample of each program, in order, including inputs that it wrote
+        to; None where it returns none."""
         made = dict(enumerate(self.prepared(requests, target)))
         runnable = {number: one for number, one in made.items() if isinstance(one, PreparedProgram)}
         ran = self._execute(runnable, target)
@@ -328,11 +330,12 @@ class Screener(ABC, Generic[Asked]):
         return [done.get(number) for number in made]
 
     def first_results(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:
-        """The same, without the inputs that were written to."""
+        """Return the compiler's results for the first sample of each program, without the inputs that were
+        written to."""
         return [None if one is None else own_results(one) for one in self.first_outputs(requests, target)]
 
     def contradicts(self, made: PreparedProgram, outputs: Sequence[Arrays]) -> str:
-        """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
+        """Return why a program's reference would judge these outputs of a compiler as wrong, or an empty string."""
         with Shelf(self._new_folder() / TENSORS) as shelf:
             places = tuple(shelf.put(arrays) for arrays in outputs)
         request = JudgeRequest(
@@ -345,31 +348,33 @@ class Screener(ABC, Generic[Asked]):
         return verdict.reason if verdict.judgement == "fail" else ""
 
     def _ask(self, task: Task[Request, Answer], request: Request, *, fresh: bool = False) -> TaskReport[Answer]:
-        """`fresh`: in a process that does nothing else, since the programs are not ours."""
+        """Run a task in a worker of the framework. `fresh`: in a process that does nothing else, for programs that are
+        not Driftline's own."""
         worker = worker_for_framework(self._form, self._plugins)  # forms go by the names of their frameworks
         return self._pool.run(worker, task, request, timeout=self._timeout, fresh=fresh)
 
 
-WRITTEN_TO = "mutated:"  # before the name of an input
+WRITTEN_TO = "mutated:"  # prefix of the name of an input
 
 
 def own_results(outputs: Arrays) -> list[Array]:
-    """Without the inputs that were written to."""
+    """Return the results of a program, without the inputs that were written to."""
     return [array for name, array in outputs.items() if not name.startswith(WRITTEN_TO)]
 
 
 def written_inputs(outputs: Arrays) -> Arrays:
-    """The inputs that were written to, by their names."""
+    """Return the inputs that were written to, by name."""
     return {name.removeprefix(WRITTEN_TO): array for name, array in outputs.items() if name.startswith(WRITTEN_TO)}
 
 
 def _with_options(programs: Mapping[int, PreparedProgram], target: Target) -> Target:
-    """The target with the options of the first program; which process it needs is the same for all (`_by_process`)."""
+    """Return the target with the options of the first program; all need the same process (`_by_process`)."""
     return target.also(next(iter(programs.values())).options)
 
 
 def _company(made: PreparedProgram) -> str:
-    """Programs that may be compiled together: their options must be the same too."""
+    """Return a key of the programs that may be compiled together, which includes their options; empty for a program
+    alone."""
     options = "".join(f":{key}={value}" for key, value in made.options)
     return made.company + options if made.company else ""
 
@@ -386,7 +391,7 @@ def _refused(reason: str) -> Ran:
 
 
 def _read_results(folder: Path) -> tuple[dict[int, Ran], dict[int, list[str]]]:
-    """What was finished, and of what was not, the places of the outputs so far."""
+    """Return the finished results, and for each unfinished program the places of its outputs so far."""
     results: dict[int, Ran] = {}
     unfinished: dict[int, list[str]] = {}
     path = folder / RESULTS
@@ -413,8 +418,8 @@ def _take_casualty(
     done: dict[int, Ran],
     together: int,
 ) -> None:
-    """Which program was it that ended the worker? Those that were compiled together with it are asked one by one, and
-    with them perhaps some of the next group, since the size of this one is not known."""
+    """Find the program that ended the worker. Programs that were compiled together with it will be run one by one,
+    perhaps with some of the next group, since the size of the group is not known."""
     number, _, entered = stage.partition(" ")
     if entered == TOGETHER:
         first = waiting[int(number)] if number.isdecimal() and int(number) in waiting else next(iter(waiting.values()))
@@ -440,7 +445,7 @@ def _as_prepared(request: Asked, answer: Prepared) -> ScreenResult[Asked]:
 
 
 def _judged(result: ScreenResult[Asked], found: ProgramVerdict) -> ScreenResult[Asked]:
-    """A program that ran to its end."""
+    """Return the result of a program that ran to its end."""
     verdict = found.verdict
     return replace(
         result,
@@ -458,10 +463,10 @@ def _judged(result: ScreenResult[Asked], found: ProgramVerdict) -> ScreenResult[
 
 
 def _ended(result: ScreenResult[Asked], made: PreparedProgram, ran: Ran) -> ScreenResult[Asked]:
-    """A program that was refused, or that ended badly."""
+    """Return the result of a program that was rejected or ended with an error."""
     if ran.problem:
         return replace(result, judgement="inconclusive", reason=ran.problem, internal_error=ran.internal_error)
-    sample = min(len(ran.outputs), len(made.origins) - 1)  # after those that were finished
+    sample = min(len(ran.outputs), len(made.origins) - 1)  # the sample after the finished ones
     if ran.outcome is Outcome.REJECTED:
         return replace(result, judgement="rejected", reason=str(ran.failure or "not supported"), sample=sample)
     verdict = ended(_KINDS[ran.outcome], str(ran.stage), ran.failure)

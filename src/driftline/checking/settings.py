@@ -1,7 +1,8 @@
-"""Settings of a compiler itself, given as options of a target: asked about in a worker before anything else is done.
+"""Validates settings of a compiler itself that are given as options of a target, in a worker, before anything else is
+done.
 
-Only the compiler knows which settings it has, and of which types. A mistyped one is a mistake of the command line, not
-a result, and some compilers would ignore it.
+Only the compiler knows its settings and their types. A mistyped setting is a mistake of the command line, not a result,
+and some compilers would ignore it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ TIMEOUT = 120.0
 
 
 def require_settings(pool: Pool, targets: Iterable[Target], plugins: tuple[str, ...] = ()) -> None:
-    """Refuse targets with settings that their compilers do not have."""
+    """Raise DriftlineError for targets with settings that their compilers do not have."""
     for target in targets:
         backend = resolve(target)
         own = backend.own_settings(dict(target.options))
@@ -31,7 +32,7 @@ def require_settings(pool: Pool, targets: Iterable[Target], plugins: tuple[str, 
         try:
             report = pool.run(worker_for_target(backend, target, plugins), CHECK_SETTINGS, request, timeout=TIMEOUT)
         except WorkerStartError:
-            continue  # one compiler that cannot start does not end the others' work: its own row or lane says it
+            continue  # one compiler that cannot start does not stop the others: its own row or lane reports it
         if report.answer and report.answer.problem:
             raise DriftlineError(f"Target {str(target)!r}: {report.answer.problem}")
         if report.answer is None and report.ending is Ending.DIED:  # some compilers end the process for a mistake

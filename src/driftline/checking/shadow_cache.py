@@ -1,7 +1,7 @@
-"""Answers of the oracle's shadow that several targets share: the newest, as many as fit.
+"""A cache of the shadow's answers that several targets share: the newest ones, up to a limit.
 
-A check asks for the same few again and again. A hunt that runs for days asks for new ones, and never for an old one: so
-what is kept has a limit, and keeping one more costs the same however many there are.
+A check repeats the same few questions. A hunt that runs for days asks new ones and never repeats an old one, so the
+cache is limited, and adding an answer costs the same however many there are.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Hashable
 
 from driftline.oracle.outputs import ShadowAnswer
 
-MOST = 64  # answers: more than one check asks for, with its samples, arithmetics and numbers of runs
-ROOM = 256 << 20  # bytes; the newest is kept whatever its size
+MOST = 64  # answers: more than one check needs, with its samples, arithmetics and numbers of runs
+ROOM = 256 << 20  # bytes; the newest answer is kept whatever its size
 
 
 class ShadowCache:
+    """The cache: `most` answers of `room` bytes together, the oldest dropped first."""
+
     def __init__(self, most: int = MOST, room: int = ROOM) -> None:
         self._most, self._room = most, room
         self._answers: dict[Hashable, ShadowAnswer] = {}
@@ -24,6 +26,7 @@ class ShadowCache:
         return self._answers.get(key)
 
     def keep(self, key: Hashable, answer: ShadowAnswer) -> None:
+        """Add an answer, and drop the oldest ones beyond the limits."""
         if old := self._answers.pop(key, None):
             self._bytes -= old.nbytes
         self._answers[key] = answer

@@ -1,4 +1,4 @@
-"""Programs of cases to be timed: in the form that the target takes, compiled in a process of its own."""
+"""Prepares programs of cases for timing: in the form that the target accepts, compiled in a process of its own."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from driftline.measure.contestant import Contestant, contestant
 
 
 def baseline_of(target: Target) -> Target:
-    """Eager on the same device."""
+    """Return eager on the same device."""
     return Target("eager", None, (("device", target.device),) if target.device != "cpu" else ())
 
 
 def contestant_of(
     checker: Checker, case: Case, target: Target, form: TakenForm, timeout: float, *, cold: bool = True
 ) -> contextlib.AbstractContextManager[Contestant]:
-    """The program of a case on a target, held to be timed inside the block; `cold` where compiling is timed."""
+    """Hold the program of a case on a target ready for timing inside the block. `cold`: compilation is timed too."""
     backend = resolve(target)
     files = write_case(checker.pool.workspace, case, form.program)
     kind = worker_for_target(backend, target, case.options.plugins)
@@ -31,6 +31,6 @@ def contestant_of(
 
 
 def why_unusable(tested: Contestant) -> str:
-    """Why it could not be compiled or run, in a line; nothing when it could."""
+    """Return why a contestant could not be compiled or run, in one line, or an empty string if it could."""
     kept = tested.kept
     return first_line(kept.problem or str(kept.failure or ("" if tested.usable else kept.outcome)))

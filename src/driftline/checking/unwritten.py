@@ -1,4 +1,5 @@
-"""Is a wrong result memory that was never written? Shown by runs that differ in nothing but what new memory holds."""
+"""Decides whether a wrong result is memory that was never written, by runs that differ only in the content of new
+memory."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ OF_NUMBERS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE)
 
 
 def follows_memory(first: Verdict, reference: Reference, same: Sequence[Execution], other: Execution) -> bool:
-    """True if every wrong element is the same in the runs whose new memory held the same, and another one in the run
-    whose memory held something else."""
+    """True if every wrong element is equal in the runs with the same content of new memory, and differs in the run with
+    another content."""
     if first.judgement is not Judgement.FAIL or first.kind not in OF_NUMBERS or not first.evidence.worst:
         return False
     numbers = [_wrong_numbers(first.evidence, reference, run) for run in same]
@@ -27,14 +28,15 @@ def follows_memory(first: Verdict, reference: Reference, same: Sequence[Executio
 
 
 def as_unwritten(verdict: Verdict) -> Verdict:
-    """The verdict that says so. Whether such an element is a number or NaN is chance, so the kind is a wrong value."""
+    """Return the verdict with this fault. Whether such an element is a number or NaN is chance, so the kind is a wrong
+    value."""
     found = verdict.evidence
     rest = tuple(fault for fault in found.faults if fault is not Fault.UNINITIALISED)
     return failing(Kind.WRONG_VALUE, replace(found, faults=(Fault.UNINITIALISED, *rest)))
 
 
 def _wrong_numbers(found: Evidence, reference: Reference, run: Execution) -> list[bytes]:
-    """The bytes of the wrong elements in a run; empty where the run has no such elements."""
+    """Return the bytes of the wrong elements in a run; an empty list if the run has no such elements."""
     sample = found.sample or 0
     if run.outcome is not Outcome.OK or sample >= min(len(run.outputs), len(reference.samples)):
         return []
@@ -46,7 +48,7 @@ def _wrong_numbers(found: Evidence, reference: Reference, run: Execution) -> lis
 
 
 def _own_name(output: str, outputs: Arrays, native: Arrays) -> str:
-    """The name that the run itself has for an output of the reference: converters rename outputs in their order."""
+    """Return the run's own name for an output of the reference: converters rename outputs but keep their order."""
     if output in outputs:
         return output
     names = [*native]

@@ -1,4 +1,4 @@
-"""A case written down for a worker: its inputs in files."""
+"""Writes a case to files for a worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from driftline.execute.workspace import Workspace
 
 
 def write_case(workspace: Workspace, case: Case, program: Program | None = None) -> CaseFiles:
-    """In a new folder. `program`: this one, in place of the case's own."""
+    """Write the inputs of a case to a new folder and return the paths. `program`: used instead of the case's own."""
     folder, options = workspace.job_folder(), case.options
     paths = []
     for index, sample in enumerate(case.samples):

@@ -1,4 +1,4 @@
-"""Long work says what it is doing."""
+"""The type of functions that receive progress messages of long work."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Answers that stay the same as long as nothing is installed or changed, kept in the cache between runs.
+"""A cache, kept between runs, of answers that stay the same until something is installed or changed.
 
-An answer is plain data under a key of everything it depends on: releases, the interpreter, the processor, this very
-code. A file that cannot be read, or holds another key, is no answer: it is made anew.
+An answer is plain data under a key of everything it depends on: releases, the interpreter, the processor, Driftline's
+own code. An answer whose file is unreadable or holds another key is computed again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class RememberedAnswer:
-    """What was found out, and when, in seconds since 1970."""
+    """A cached answer, and when it was computed, in seconds since 1970."""
 
     value: Any
     made: float
@@ -35,18 +35,20 @@ class RememberedAnswer:
 
 
 def remembered(name: str, key: Any, make: Callable[[], Any], *, fresh: bool = False) -> RememberedAnswer:
-    """The answer called `name` to this key, from the cache or from `make`. `fresh`: do not look, but keep it."""
+    """Return the answer called `name` for this key, from the cache or computed by `make`. `fresh`: compute it in any
+    case."""
     if not fresh and (known := recalled(name, key)):
         return known
     return keep(name, key, make())
 
 
 def recalled(name: str, key: Any) -> RememberedAnswer | None:
-    """The answer to this key, if it is known."""
+    """Return the cached answer for this key, or None."""
     return _read(_place(name, key))
 
 
 def keep(name: str, key: Any, value: Any) -> RememberedAnswer:
+    """Store an answer in the cache and return it."""
     made = RememberedAnswer(value, time.time(), remembered=False)
     _write(_place(name, key), made)
     return made
@@ -76,7 +78,7 @@ def _write(path: Path, answer: RememberedAnswer) -> None:
 
 
 def releases(packages: Iterable[str]) -> dict[str, str]:
-    """Which release of each package is installed here; empty for none."""
+    """Return the installed release of each package; an empty string for a missing one."""
     found = {}
     for package in packages:
         found[package] = ""
@@ -87,7 +89,8 @@ def releases(packages: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(1)
 def surroundings() -> dict[str, str]:
-    """What every answer of a compiler may depend on: the interpreter, the machine, and Driftline's own code."""
+    """Return what every answer about a compiler may depend on: the interpreter, the machine, and Driftline's own
+    code."""
     return {
         "python": platform.python_version(),
         "executable": sys.executable,
@@ -98,7 +101,7 @@ def surroundings() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """Model and features, which compilers choose their rules by."""
+    """Return a hash of the processor's model and features, by which compilers choose their rules."""
     told: set[str] = set()
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
         wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part", "CPU variant")
@@ -107,7 +110,8 @@ def _processor() -> str:
 
 
 def own_code() -> str:
-    """A hash of the sizes and times of Driftline's files: another as soon as one of them is edited or upgraded."""
+    """Return a hash of the sizes and times of Driftline's files, which changes when one of them is edited or
+    upgraded."""
     root = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*")):

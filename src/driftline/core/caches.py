@@ -1,7 +1,7 @@
-"""Objects that hold tensors between the calls of a model: key-value caches, as Hugging Face's transformers has them.
+"""Objects that hold tensors between the calls of a model: key-value caches as in Hugging Face's transformers.
 
-They are known by what they look like, since this package imports no framework. `parts` gives what they hold by name;
-`with_parts` makes another one that holds something else. The original is never changed, although models do write into
+They are recognised by their class names and attributes, since this package imports no framework. `parts` returns their
+content by name; `with_parts` makes a copy with other content. The original is never changed, although models write into
 the cache that they are given.
 """
 
@@ -20,18 +20,18 @@ _SHORT = {
 
 
 def is_cache(value: Any) -> bool:
-    """A cache, or one layer of it."""
+    """True if a value is a cache, or one layer of a cache."""
     names = {cls.__name__ for cls in type(value).__mro__}
     return hasattr(value, "__dict__") and bool(names & {"Cache", "CacheLayerMixin"} or _is_old(value))
 
 
 def _is_old(value: Any) -> bool:
-    """Before there were layers: two lists of tensors."""
+    """True for a cache of the old form, without layers: two lists of tensors."""
     return all(isinstance(getattr(value, name, None), list) for name in ("key_cache", "value_cache"))
 
 
 def parts(cache: Any) -> dict[str, Any]:
-    """What a cache holds by name: its layers by number, their tensors as `key` and `value`."""
+    """Return the content of a cache by name: its layers by number, the tensors of a layer as `key` and `value`."""
     if _is_old(cache):
         pairs = zip(cache.key_cache, cache.value_cache, strict=True)
         return {str(at): {"key": key, "value": value} for at, (key, value) in enumerate(pairs)}
@@ -41,7 +41,7 @@ def parts(cache: Any) -> dict[str, Any]:
 
 
 def with_parts(cache: Any, made: Mapping[str, Any]) -> Any:
-    """A copy with these parts in place of its own."""
+    """Return a copy of a cache with these parts instead of its own."""
     other = copy.copy(cache)
     for name, value in vars(cache).items():
         if isinstance(value, (list, dict)):

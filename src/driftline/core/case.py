@@ -1,4 +1,4 @@
-"""A case: everything needed to ask the question again. The unit that is saved, replayed and reduced."""
+"""A case: everything needed to repeat a check of one program. Cases are stored, replayed and reduced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_TIMEOUT = 7 * 86400.0  # seconds; a stored case with a longer time-out i
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Named arrays, and where they came from (`example`, `random seed=3`, a file)."""
+    """Named arrays, and their origin (`example`, `random seed=3`, a file)."""
 
     arrays: Arrays
     origin: str
@@ -33,8 +33,8 @@ class CheckOptions:
     signed_zero: bool = False
     oracle: str = "shadow"
     plugins: tuple[str, ...] = ()
-    accept: tuple[str, ...] = ()  # arithmetic that the person accepts, as `POLICY` or `TARGET=POLICY`
-    stress: bool = False  # several threads call a compiled program at the same time, too
+    accept: tuple[str, ...] = ()  # arithmetic that the user accepts, as `POLICY` or `TARGET=POLICY`
+    stress: bool = False  # also call the compiled program from several threads at the same time
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -45,13 +45,13 @@ class CheckOptions:
             "signed_zero": self.signed_zero,
             "oracle": self.oracle,
             "plugins": list(self.plugins),
-            **({"accept": list(self.accept)} if self.accept else {}),  # other cases keep the id they always had
+            **({"accept": list(self.accept)} if self.accept else {}),  # older cases keep their ids
             **({"stress": True} if self.stress else {}),
         }
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> CheckOptions:
-        """Read stored options. Raises `ValueError` or `TypeError` for options that no check has."""
+        """Read stored options. Raises `ValueError` or `TypeError` for invalid ones."""
         if not isinstance(value, Mapping):
             raise TypeError("the options are no object")
         known = {key: type(default)(value[key]) for key, default in vars(CheckOptions()).items() if key in value}
@@ -63,10 +63,10 @@ class CheckOptions:
 
 @dataclass(frozen=True)
 class Deployed:
-    """The file that targets run where another program, the reference, says what is right (`check --reference`)."""
+    """The file that targets run instead of the program, which then is the reference (`check --reference`)."""
 
     program: Program
-    inputs: Mapping[str, str]  # the reference's name of an input -> the file's name of it
+    inputs: Mapping[str, str]  # the reference's name of an input -> the file's name
 
     def to_json(self) -> dict[str, Any]:
         return {"program": self.program.to_json(), "inputs": dict(self.inputs)}
@@ -78,8 +78,8 @@ class Deployed:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One program, its input samples, the targets to run it on. `program` says what is right; targets run it too,
-    unless there is a `deployed` file that takes its place."""
+    """One program, its input samples, and the targets to run it on. `program` defines the right results; targets run it
+    too, unless a `deployed` file replaces it."""
 
     program: Program
     samples: tuple[Inputs, ...]
@@ -89,8 +89,9 @@ class Case:
 
     @property
     def runs(self) -> Program:
-        """What the targets are given."""
+        """The program that the targets run."""
         return self.deployed.program if self.deployed else self.program
 
     def only(self, target: Target) -> Case:
+        """Return the case with this target alone."""
         return replace(self, targets=(target,))

@@ -1,4 +1,4 @@
-"""A case as workers get it: the program, and its inputs in files."""
+"""A case as workers get it: the program, with its inputs in files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.core.tensors import Arrays, load_tensors
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """What every task that runs one program is given. `folder` is for what it writes."""
+    """The request data of every task that runs one program. `folder` is for files that the task writes."""
 
     program: Program
     inputs: tuple[Path, ...]  # one for each sample

@@ -1,6 +1,5 @@
-"""The steps that end a long run: matching, explaining, showing, writing a report. Each may fail, and takes neither the
-others nor the summary with it; what went wrong is kept with the result and told in one line.
-"""
+"""The steps that end a long run: matching, explaining, showing, writing a report. If one fails, the others and the
+summary still follow; the failure is kept with the result and reported in one line."""
 
 from __future__ import annotations
 
@@ -17,17 +16,18 @@ from driftline.core.full_disk import disk_full, no_room
 
 @dataclass(frozen=True)
 class FailedStep:
-    """A step that failed, and what that means for the user."""
+    """A step that failed, and the consequence for the user."""
 
     step: str  # such as "matching the waiting suspects"
     error: str  # such as "KeyError: '12'"
     then: str = ""  # such as "they stay unexamined"
-    details: str = ""  # a traceback, where Driftline itself is at fault
-    exit_code: int = 0  # 0 for a bug in Driftline, which does not hide what the run found
+    details: str = ""  # the traceback of a fault of Driftline
+    exit_code: int = 0  # 0 for a fault of Driftline, which does not hide the findings of the run
 
     @staticmethod
     def of(step: str, error: Exception, then: str = "") -> FailedStep:
-        """What an exception says of a step. A full disk, and what else a user can act on, is no fault of ours."""
+        """Describe the exception of a step. A full disk, or another error that the user can act on, is no fault of
+        Driftline."""
         if no_room(error):
             error = disk_full(cache_home())
         if isinstance(error, DriftlineError):
@@ -46,7 +46,7 @@ class FailedStep:
 
 @contextlib.contextmanager
 def closing_step(failed: list[FailedStep], step: str, then: str = "") -> Iterator[None]:
-    """While one of these steps runs: an exception is kept in `failed` and goes no further. Ctrl-C does."""
+    """Run one step in a `with` block: an exception is added to `failed` and suppressed, except Ctrl-C."""
     try:
         yield
     except Exception as error:

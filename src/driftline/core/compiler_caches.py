@@ -1,11 +1,11 @@
-"""The code that compilers keep on disk for later processes: where it lies, and which entries are damaged.
+"""The code that compilers keep on disk for later processes: its folders, and the removal of damaged entries.
 
 There are lasting caches, which only nurseries write to, and caches of one run, for its workers. A nursery has no
-sandbox and loads code from its caches. So workers, which run programs of other people, can read the lasting caches but
-not write there. Their own caches lie in the scratch folder of the run and are removed with that folder.
+sandbox and loads code from its caches, so workers, which run untrusted programs, can read the lasting caches but not
+write to them. The workers' caches are in the scratch folder of the run and are removed with it.
 
-A compiler that is killed while it writes an entry, or a full disk, leaves a part of a file, which every later process
-loads: the error is no bug of the compiler then. Standard library only: this runs in workers and in the parent.
+A compiler that is killed while it writes an entry, or a full disk, leaves part of a file, which every later process
+loads: the resulting error is no bug of the compiler. Standard library only: this runs in workers and in the parent.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from driftline.core.config import cache_home
 
-# Variables that name the folders in which compilers keep code, with the folder's name among the caches. Compilers whose
-# name stands here keep code in any case, others where the user has set the variable.
+# Variables that name the folders in which compilers keep code, and the folder's name among the caches. Compilers in the
+# first table always keep code, those in the second only if the user has set the variable.
 _FOLDERS = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
 _WHERE_SET = {"JAX_COMPILATION_CACHE_DIR": "jax", "TVM_FFI_CACHE_DIR": "tvm-ffi"}
 VARIABLES = (*_FOLDERS, *_WHERE_SET)
@@ -28,18 +28,18 @@ _LIBRARIES = (".so", ".o", ".cubin")
 _NOT_ENTRIES = (".lock",)
 
 
-# Called after the caches of a process have moved. A backend whose compiler keeps the name of a folder in memory adds a
-# function here when it is warmed.
+# Called after the caches of a process have moved. A backend whose compiler keeps a folder's name in memory adds a
+# function here when its modules are imported.
 after_move: list[Callable[[], None]] = []
 
 
 def lasting_caches() -> Path:
-    """The folder of the caches that only nurseries write to."""
+    """Return the folder of the caches that only nurseries write to."""
     return cache_home() / "compilers"
 
 
 def cache_variables(caches: Path) -> dict[str, str]:
-    """Return the environment variables that tell compilers to keep their caches below a folder."""
+    """Return the environment variables that make compilers keep their caches below a folder."""
     return {variable: str(caches / folder) for variable, folder in _FOLDERS.items()}
 
 
@@ -53,13 +53,13 @@ def move_caches(caches: Path) -> None:
 
 
 def own_caches() -> list[Path]:
-    """The folders in which compilers of this process keep code."""
+    """Return the folders in which compilers of this process keep code."""
     return [Path(os.environ[variable]) for variable in VARIABLES if os.environ.get(variable)]
 
 
 def point_elsewhere(folder: Path) -> None:
-    """Make the compilers of this process keep their caches in an empty folder from now on. A backend that keeps the
-    name of a folder in memory forgets that itself (`Backend.begin_anew`)."""
+    """Make the compilers of this process use an empty folder for their caches from now on. A backend that keeps a
+    folder's name in memory resets it itself (`Backend.begin_anew`)."""
     for variable in VARIABLES:
         if os.environ.get(variable):
             own = folder / variable.lower()
@@ -68,18 +68,18 @@ def point_elsewhere(folder: Path) -> None:
 
 
 def remove_damaged(places: list[Path]) -> int:
-    """Delete entries that are not whole, and return how many there were."""
+    """Delete damaged entries; return how many there were."""
     damaged = [entry for entry in _entries(places) if is_damaged(entry)]
     return sum(_removed(entry) for entry in damaged)
 
 
 def remove_all(places: list[Path]) -> int:
-    """Delete every entry, file by file: folders stay for those who write at this moment."""
+    """Delete every entry, file by file, and return the number. Folders stay, for processes that are writing to them."""
     return sum(_removed(entry) for entry in list(_entries(places)))
 
 
 def is_damaged(entry: Path) -> bool:
-    """Is this file empty or cut short, as far as its format tells?"""
+    """True if a file is empty or cut short, as far as its format shows."""
     try:
         size = entry.stat().st_size
         if size == 0:
@@ -96,7 +96,7 @@ def is_damaged(entry: Path) -> bool:
 
 
 def _is_cut_library(entry: Path, size: int) -> bool:
-    """Does an ELF file of 64 bits end before its section headers, which linkers write last, do?"""
+    """True if a 64-bit ELF file ends before the end of its section headers, which linkers write last."""
     with open(entry, "rb") as file:
         header = file.read(64)
     if header[:4] != b"\x7fELF":

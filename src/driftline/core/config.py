@@ -1,4 +1,4 @@
-"""Where Driftline keeps things. Nothing here is ambient: each place has one variable and one default."""
+"""The folders and files that Driftline uses. Each has one environment variable and one default."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def cache_home() -> Path:
-    """For what can be made again: environments, conversions, compiler caches, scratch. `DRIFTLINE_CACHE` moves it."""
+    """Return the folder for everything that can be made again: environments, conversions, compiler caches, scratch.
+    `DRIFTLINE_CACHE` overrides it."""
     explicit = os.environ.get("DRIFTLINE_CACHE")
     if explicit:
         return Path(explicit).expanduser().resolve()
@@ -16,13 +17,13 @@ def cache_home() -> Path:
 
 
 def default_store() -> Path:
-    """Where findings are kept when no `--store` is given. `DRIFTLINE_STORE` moves it."""
+    """Return the store that is used when no `--store` is given. `DRIFTLINE_STORE` overrides it."""
     return Path(os.environ.get("DRIFTLINE_STORE", ".driftline"))
 
 
 def user_settings_file() -> Path:
-    """The file with the user's own settings. `XDG_CONFIG_HOME` moves it."""
+    """Return the path of the user's settings file. `XDG_CONFIG_HOME` overrides its folder."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
-    if not base.is_absolute():  # such a value would name a folder of whatever project is the current one
+    if not base.is_absolute():  # a relative path would name a folder of the current project
         base = Path("~/.config").expanduser()
     return base / "driftline" / "config.toml"

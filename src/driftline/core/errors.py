@@ -1,7 +1,7 @@
-"""The two kinds of trouble Driftline itself can be in.
+"""The two kinds of errors of Driftline itself.
 
-What a *compiler* does wrong is never an exception: it is a value (`Execution`, `Verdict`). Exceptions are kept for
-what the user can act on, and, strictly apart, for bugs of our own.
+A wrong *compiler* never causes an exception: its behaviour is a value (`Execution`, `Verdict`). Exceptions are for
+errors that the user can act on and, strictly apart, for bugs of Driftline.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ NOTHING_COMPARED = 5  # the exit code when no target could be judged: that is no
 
 
 class DriftlineError(Exception):
-    """Something the user can act on: one sentence that says what is wrong and what to do.
+    """An error that the user can act on: one sentence that says what is wrong and what to do.
 
-    Common causes: a file that is not there, a misspelt target or option, inputs that do not fit the program.
+    Common causes: a missing file, a misspelt target or option, inputs that do not fit the program.
     """
 
     exit_code = 2
 
 
 class UnfitTarget(DriftlineError):
-    """A target that can never take the program, asked for by name."""
+    """A target, requested by name, that can never accept the program."""
 
 
 class BackendUnavailable(DriftlineError):
@@ -39,15 +39,15 @@ class StoreError(DriftlineError):
 
 
 class DamagedFile(DriftlineError, ValueError):
-    """A file that is not what its name says: cut short, overwritten, or made by something else."""
+    """A file whose content does not fit its name: cut short, overwritten, or of another format."""
 
 
 class NotNumbers(DriftlineError, TypeError):
-    """A tensor that holds something else than numbers: text, dates, Python objects."""
+    """A tensor whose elements are not numbers: text, dates, Python objects."""
 
 
 class TooLarge(DriftlineError):
-    """Tensors that would take more memory than Driftline may use; nothing of them was allocated."""
+    """Tensors that would need more memory than allowed; none of them was allocated."""
 
 
 class InternalError(Exception):
@@ -57,9 +57,10 @@ class InternalError(Exception):
 
 
 def chain(error: BaseException, *, context: bool = False) -> Iterator[BaseException]:
-    """An error and what it was raised from, outermost first; `context`: also what was being handled when it was raised.
+    """Yield an error and its causes, outermost first. `context`: also the errors that were being handled when it was
+    raised.
 
-    Libraries make rings (an inner error raised again from the outer one), so each is given once.
+    Libraries make cycles (an inner error raised again from the outer one), so each error is yielded once.
     """
     seen: set[int] = set()
     one: BaseException | None = error
@@ -70,6 +71,6 @@ def chain(error: BaseException, *, context: bool = False) -> Iterator[BaseExcept
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The innermost cause says what happened; the wrappers say that something did."""
+    """Return the innermost cause of an error, which describes the event; the others are wrappers."""
     *_, last = chain(error)
     return last

@@ -1,7 +1,8 @@
-"""What was measured of a failure: a record from which every sentence about it is made, and that causes are held to.
+"""The measurements of a failure: the record from which every sentence about it is made, and against which causes are
+matched.
 
-A verdict carries one. It has fields for the numbers of every oracle; what does not apply stays empty, and JSON leaves
-it out. Nothing reads the sentences: code that needs to know more adds a field.
+Every verdict carries one. The record has fields for the numbers of every oracle; those that do not apply stay empty and
+are left out of the JSON. Code never parses the sentences: if it needs more, a field is added.
 """
 
 from __future__ import annotations
@@ -19,37 +20,37 @@ Totals = Mapping[str, tuple[float, float]]
 
 
 class Fault(StrEnum):
-    """What is wrong with elements of an output."""
+    """The ways in which elements of an output are wrong."""
 
     NUMBER = "finite-value"  # a wrong number where a number is expected
     SIGN = "sign"  # the right number with the wrong sign
     SUBNORMAL = "subnormal"  # both numbers are subnormal, or zero
-    BEYOND_RANGE = "beyond-range"  # what is expected does not fit a narrower type; what came fits it
+    BEYOND_RANGE = "beyond-range"  # the expected number does not fit a narrower type; the result does
     TIES = "order-of-ties"  # an invalid choice among equals, such as the index of a maximum
-    UNINITIALISED = "uninitialised-memory"  # what came is what the memory held before
+    UNINITIALISED = "uninitialised-memory"  # the result is the old content of the memory
     NAN_LOST = "nan-lost"
     NAN_MADE = "nan-made"
     INFINITY_LOST = "infinity-lost"
     INFINITY_MADE = "infinity-made"
-    INFINITY_TURNED = "infinity-turned"  # the other infinity
+    INFINITY_TURNED = "infinity-turned"  # an infinity of the opposite sign
     ILL_CONDITIONED = "ill-conditioned"  # most other elements move too much to be judged at all
-    OTHER = "other"  # not seen in numbers: an error, a dtype, a shape
+    OTHER = "other"  # does not show in numbers: an error, a dtype, a shape
 
     def stands_for(self, other: Fault) -> bool:
-        """Is the other most likely the same bug? What is seen more clearly in a smaller program is."""
+        """True if `other` is most likely the same bug, shown more clearly by a smaller program."""
         return other is self or other in _CLEARER.get(self, ())
 
 
 _CLEARER = {
     Fault.NUMBER: (Fault.SIGN,),
-    Fault.TIES: (Fault.NUMBER, Fault.SIGN),  # the numbers among which was chosen
+    Fault.TIES: (Fault.NUMBER, Fault.SIGN),  # the numbers among which the choice was made
     Fault.ILL_CONDITIONED: (Fault.NUMBER, Fault.SIGN),
-    Fault.UNINITIALISED: (Fault.NUMBER, Fault.SIGN, Fault.SUBNORMAL),  # what a single run shows of it
+    Fault.UNINITIALISED: (Fault.NUMBER, Fault.SIGN, Fault.SUBNORMAL),  # the faults that a single run may show
 }
 
 
 class Region(StrEnum):
-    """How the wrong elements lie in their tensor."""
+    """How the wrong elements are distributed in their tensor."""
 
     ALL = "every-element"
     SLICES = "whole-slices"  # of one axis: rows, channels
@@ -59,7 +60,7 @@ class Region(StrEnum):
 
 
 class InputClass(StrEnum):
-    """Sorts of numbers in the inputs, without which a failure may go away."""
+    """Classes of input numbers without which a failure may disappear."""
 
     NAN = "nan"
     INFINITY = "infinity"
@@ -72,7 +73,7 @@ class InputClass(StrEnum):
 
 @dataclass(frozen=True)
 class Element:
-    """One wrong element. `noise` is how far legal rounding moves it, or what was allowed; 0 where it is not known."""
+    """One wrong element. `noise`: how far rounding may move it, or the allowed error; 0 if unknown."""
 
     place: tuple[int, ...]
     expected: Number
@@ -101,21 +102,21 @@ class Element:
 @own_form
 @dataclass(frozen=True)
 class Evidence:
-    """See above. A failure without numbers (an error, a wrong shape) has the second half."""
+    """The measurements of one failure. Failures without numbers (an error, a wrong shape) use the second half."""
 
-    sample: int | None = None  # which of the inputs
+    sample: int | None = None  # index of the failing input sample
     output: str = ""
     part: str = ""  # real or imag
     dtype: str = ""
     elements: int = 0
     wrong: int = 0
-    wrong_nonfinite: int = 0  # those of them that differ in being NaN or infinite
+    wrong_nonfinite: int = 0  # of these, elements that differ in being NaN or infinite
     unjudged: int = 0
     worst: tuple[Element, ...] = ()  # the worst first
-    faults: tuple[Fault, ...] = ()  # the one that the verdict rests on first
+    faults: tuple[Fault, ...] = ()  # first the fault on which the verdict rests
     regions: tuple[Region, ...] = ()
-    narrower: str = ""  # of BEYOND_RANGE: the type whose range what came stays in
-    needs: tuple[InputClass, ...] = ()  # the failure goes away without these in the inputs: found by experiment
+    narrower: str = ""  # for BEYOND_RANGE: the type whose range contains the result
+    needs: tuple[InputClass, ...] = ()  # found by experiment: the failure disappears without these in the inputs
     invalid_choice: str = ""  # why a choice among elements is not valid
 
     # By the rounding-noise rule, in units of sigma.
@@ -128,33 +129,33 @@ class Evidence:
     sigma: float | None = None
     native_z: float | None = None
     native_worst_z: float | None = None
-    native_by: str = ""  # what computed the unoptimised run: a framework, the reference evaluator, the player
-    worst_case: float | None = None  # how many sigma rounding could do if all errors conspired
-    certain: bool = False  # beyond even that
+    native_by: str = ""  # the source of the unoptimised run: a framework, the reference evaluator, the player
+    worst_case: float | None = None  # the largest error that rounding can cause, in sigma, if all roundings add up
+    certain: bool = False  # beyond even the worst case
     runs: int = 0
     unruled: tuple[str, ...] = ()  # operators without a noise rule
     # By the rule for programs without a shadow.
-    ratio: float | None = None  # the error over what was allowed
+    ratio: float | None = None  # the error divided by the allowed error
     allowed: float | None = None
     native_error: float | None = None
     # By a plain tolerance.
     tolerance: Mapping[str, Any] = field(default_factory=dict)
 
-    # How it ended.
+    # How the run ended.
     stage: str = ""
     exception: str = ""
     message: str = ""  # of the compiler, without addresses, paths, numbers and shapes
-    said: str = ""  # the same as it was said
+    said: str = ""  # the original text of the message
     signal: str = ""
     traceback: str = ""
     log: str = ""
-    wanted: tuple[str, ...] = ()  # outputs, a dtype, a shape, an error: what should have come
+    wanted: tuple[str, ...] = ()  # the expected outputs, dtype, shape or error
     came: tuple[str, ...] = ()
 
-    # What makes it no failure.
-    policies: tuple[str, ...] = ()  # less precise arithmetic under which the outputs are legal
+    # Why it may be no failure.
+    policies: tuple[str, ...] = ()  # policies of less precise arithmetic under which the outputs are right
     accept: str = ""  # the option that accepts them
-    otherwise: str = ""  # what would be said without them
+    otherwise: str = ""  # the reason without these policies
     accepted: tuple[str, ...] = ()
     unspecified: tuple[str, ...] = ()  # clauses of `oracle.specification`
     blank: bool = False  # NaN everywhere on both sides
@@ -163,7 +164,7 @@ class Evidence:
 
     @property
     def fault(self) -> Fault:
-        """The one that the verdict rests on."""
+        """The fault on which the verdict rests."""
         return self.faults[0] if self.faults else Fault.OTHER
 
     @property
@@ -172,17 +173,18 @@ class Evidence:
 
     @property
     def raised(self) -> str:
-        """The error, or how the process died, as a sentence quotes it."""
+        """The error, or how the process died, as sentences quote it."""
         what = self.exception or self.signal
         return f"{what}: {self.said}" if self.said else what
 
     @property
     def size(self) -> float:
-        """How far off: in sigmas, or over what was allowed; 1 where there is no measure (an error, a wrong shape)."""
+        """The size of the error: in sigmas, or relative to the allowed error; 1 without a measure (an error, a wrong
+        shape)."""
         return next((found for found in (self.z, self.pooled_z, self.ratio) if found is not None), 1.0)
 
     def to_json(self) -> dict[str, Any]:
-        """What is known, as JSON that every parser takes."""
+        """Return the known fields as JSON that every parser accepts."""
         told: dict[str, Any] = {}
         for one in fields(self):
             value = getattr(self, one.name)
@@ -193,7 +195,8 @@ class Evidence:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Evidence:
-        """Keys that this release does not know are left out: a newer one may have written them."""
+        """Read the stored form; keys that this release does not know are ignored, since a newer one may have written
+        them."""
         known: dict[str, Any] = {}
         for name in _NAMES:
             if name in value:
@@ -206,7 +209,7 @@ NOTHING = Evidence()
 
 
 def number(told: Any) -> Number:
-    """A number from JSON, where NaN and infinities are text; or from the text of a Python or numpy number."""
+    """Read a number from JSON, where NaN and infinities are text, or from the text of a Python or numpy number."""
     if isinstance(told, bool) or not isinstance(told, str):
         return told if isinstance(told, (int, float)) else math.nan
     if told in ("True", "False"):

@@ -1,4 +1,4 @@
-"""Executions: what one target did with one program and its inputs. A value, whatever happened."""
+"""Executions: the outcome of one run of a program on a target, as a value, even if the run failed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from driftline.core.text import first_line, tail, telling_line
 
 
 class Outcome(StrEnum):
+    """How an execution ended."""
+
     OK = "OK"
     REJECTED = "REJECTED"  # the compiler says it does not support this: never a bug by itself
     ERROR = "ERROR"  # the compiler raised something else
-    CRASH = "CRASH"  # the process died of a signal or left without an answer
+    CRASH = "CRASH"  # the process died of a signal or ended without an answer
     TIMEOUT = "TIMEOUT"
     OOM = "OOM"
 
 
 class Stage(StrEnum):
+    """The stages of an execution, in order."""
+
     CONVERT = "CONVERT"  # from the program's own form to one the backend accepts
     SCHEDULE = "SCHEDULE"  # schedule primitives are applied to a tensor program
     COMPILE = "COMPILE"
@@ -29,13 +33,13 @@ class Stage(StrEnum):
 
 
 def known_stage(text: str) -> Stage:
-    """Return the stage that a worker named, or, if there is no such stage, the one of compiling."""
+    """Return the stage that a worker named, or COMPILE if there is no such stage."""
     return Stage(text) if text in set(Stage) else Stage.COMPILE
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What was raised, or how the process died, in words."""
+    """The exception that was raised, or how the process died, in words."""
 
     type: str
     message: str
@@ -46,7 +50,7 @@ class Failure:
 
     @staticmethod
     def of(error: BaseException, cause: BaseException | None = None) -> Failure:
-        """Describe an exception; `cause` is the one that tells what happened, if it is wrapped."""
+        """Describe an exception. `cause`: the exception that says what happened, if `error` wraps it."""
         told = cause or error
         text = "".join(traceback.format_exception(error))
         return Failure(type(told).__name__, telling_line(str(told)), tail(text, 3000))
@@ -61,7 +65,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class Execution:
-    """The whole story of one run. `outputs` has one entry for each input sample; `stage` is the last one entered."""
+    """The complete record of one run. `outputs` has one entry for each input sample; `stage` is the last one
+    entered."""
 
     target: str
     outcome: Outcome
@@ -72,18 +77,18 @@ class Execution:
     durations: Mapping[str, float] = field(default_factory=dict)
     peak_memory: int = 0
     version: str = ""
-    problem: str = ""  # set when the harness, not the compiler, is why there is no result
-    converter: str = ""  # what made the form that ran, when it is not the program's own
-    taken_by: str = ""  # the plainest form of the same compiler, when that takes and runs what this target refused
-    repeated: tuple[Arrays, ...] = ()  # what further calls of the compiled program returned, where they were asked for
-    repeat_failure: Failure | None = None  # what one of them raised
+    problem: str = ""  # why there is no result, if the harness is to blame and not the compiler
+    converter: str = ""  # the converter that made the form that ran, if it was converted
+    taken_by: str = ""  # the plainest form of the same compiler, if it runs the program that this target rejected
+    repeated: tuple[Arrays, ...] = ()  # results of further calls of the compiled program, if requested
+    repeat_failure: Failure | None = None  # the exception of a further call
 
     def __repr__(self) -> str:
         problem = f", problem: {first_line(self.problem, 120)}" if self.problem else ""
         return f"<Execution {self.target} {self.version}: {self.outcome} at {self.stage}{problem}>"
 
     def summary(self) -> dict[str, Any]:
-        """Everything but the tensors."""
+        """Return the record as JSON, without the tensors."""
         return {
             "target": self.target,
             "outcome": str(self.outcome),

@@ -1,4 +1,4 @@
-"""What is wrong with one element, from the two numbers and their type."""
+"""Determines the fault of one wrong element from the expected number, the actual number and their type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from driftline.core.evidence import Element, Fault
 from driftline.core.tensors import is_float
 
 _OF_ORDINARY_NUMBERS = {Fault.NUMBER, Fault.SIGN, Fault.BEYOND_RANGE}
-NEGATED = 1e-3  # how close, relatively, a number must come to the expected one with the other sign
+NEGATED = 1e-3  # relative distance within which a number counts as the expected one with the opposite sign
 _SMALLEST_NORMAL = {
     "float64": 2.0**-1022, "float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-14,
     "float8_e4m3fn": 2.0**-6, "float8_e5m2": 2.0**-14,
@@ -20,8 +20,8 @@ _NARROWER_INTEGERS = {"int64": ("int32", "int16", "int8"), "int32": ("int16", "i
 
 
 def faults_of(found: Iterable[Element], dtype: str) -> tuple[Fault, ...]:
-    """The faults of some elements, in their order. That numbers are subnormal is told last beside other wrong numbers,
-    where it is incidental."""
+    """Return the faults of elements, in order. SUBNORMAL comes last if other numbers are wrong too, since it is
+    incidental then."""
     each = dict.fromkeys(fault_of(one, dtype) for one in found)
     if not each.keys() & _OF_ORDINARY_NUMBERS:
         return tuple(each)
@@ -29,7 +29,7 @@ def faults_of(found: Iterable[Element], dtype: str) -> tuple[Fault, ...]:
 
 
 def fault_of(one: Element, dtype: str) -> Fault:
-    """What is wrong with one element."""
+    """Return the fault of one element."""
     expected, got = one.expected, one.got
     if isinstance(expected, float) or isinstance(got, float):
         odd = _nonfinite_fault(float(expected), float(got))
@@ -53,8 +53,8 @@ def _nonfinite_fault(expected: float, got: float) -> Fault | None:
 
 
 def narrower_than(one: Element, dtype: str) -> str:
-    """The type in whose range what came stays, where what is expected does not fit: integers that were wrapped or
-    clamped, floats that were clamped to the largest number or became infinite."""
+    """Return the narrower type whose range contains the actual number but not the expected one, or an empty string:
+    integers that wrapped or were clamped, floats that were clamped to the largest number or became infinite."""
     expected, got = one.expected, one.got
     if is_float(dtype):
         for name in _NARROWER.get(dtype, ()):

@@ -1,7 +1,7 @@
-"""Large files: cloned where the file system can, linked where nothing writes, copied only where nothing else is safe.
+"""Copies large files: by cloning if the file system can, by linking if nothing writes to them, else byte by byte.
 
-A hard link is for files of our own alone: a write into a user's file would change ours. It is not for the
-data files of ONNX models either, which `onnx` refuses to read when they have a second name.
+Hard links are only for Driftline's own files: a write into a linked user's file would change the copy. They are not
+used for the data files of ONNX models either, which `onnx` refuses to read if they have a second name.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _FICLONE = 0x40049409  # linux/fs.h
 
 
 def copy_file(source: Path, to: Path, *, link: bool = False, lasting: bool = False) -> None:
-    """Make `to` hold what `source` holds, whole or not at all. `link`: both are ours, and one file may serve for both.
-    `lasting`: it is on the disk, its name included, before this returns.
+    """Copy `source` to `to`, whole or not at all. `link`: both files are Driftline's, so one may link to the other.
+    `lasting`: the file and its name are on the disk before this returns.
 
-    A clone shares the disk's blocks until somebody writes (btrfs, XFS).
+    A clone shares the disk's blocks until one of the files is written to (btrfs, XFS).
     """
     with open_file(source) as given, new_part(to) as (part, made):
         if not _clone(given, made):
@@ -48,11 +48,11 @@ def _clone(given: BinaryIO, made: BinaryIO) -> bool:
 
 
 def _link(source: Path, part: Path) -> bool:
-    """Put a link in the place of a part."""
+    """Replace a part file by a link to the source; False if the file system cannot."""
     other = part.with_name(f"{part.name}-link")
     try:
         os.link(source, other)
-    except OSError:  # another file system, or one without links
+    except OSError:  # on another file system, or without support for links
         return False
     os.replace(other, part)
     return True

@@ -1,4 +1,4 @@
-"""A disk without room: not a bug. It ends what is going on with one sentence, and is never called a compiler's."""
+"""Detects full disks: the run ends with one sentence, and no compiler is blamed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.core.errors import DriftlineError, chain
 
 _CODES = (errno.ENOSPC, errno.EDQUOT)
 _SAID = "No space left on device"
-_LEAST = 1 << 20  # bytes: with less nothing works
+_LEAST = 1 << 20  # bytes: with less free space nothing works
 
 
 class DiskFull(DriftlineError):
@@ -19,13 +19,14 @@ class DiskFull(DriftlineError):
 
 
 def no_room(error: BaseException) -> bool:
-    """Did this go wrong because a disk is full? Compilers and their tools say it in many ways."""
+    """True if an error was caused by a full disk, in the many ways in which compilers and their tools report it."""
     return any(
         (isinstance(one, OSError) and one.errno in _CODES) or _SAID in str(one) for one in chain(error, context=True)
     )
 
 
 def is_full(folder: Path) -> bool:
+    """True if the disk of a folder has less than the least free space."""
     with contextlib.suppress(OSError):
         state = os.statvfs(folder)
         return state.f_bavail * state.f_frsize < _LEAST
@@ -33,12 +34,13 @@ def is_full(folder: Path) -> bool:
 
 
 def refuse_full(folder: Path, said: str = "") -> None:
-    """Raise when the disk of the cache is full, or somebody `said` so."""
+    """Raise DiskFull if the disk of `folder` is full, or if the text `said` reports it."""
     if _SAID in said or is_full(folder):
         raise disk_full(folder)
 
 
 def disk_full(folder: Path) -> DiskFull:
+    """Return the error for a full disk."""
     return DiskFull(
         f"The disk that holds {folder} is full; make room there or set DRIFTLINE_CACHE to another folder. Everything"
         " found so far is in the store."

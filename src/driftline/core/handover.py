@@ -1,9 +1,9 @@
-"""Files that workers hand to the process that started them.
+"""Reads and writes files in folders that workers share with the process that started them.
 
-Landlock lets workers make plain files only in the folders that are read here. This module is the second guard, for
-kernels without Landlock: a *shared* folder is opened before its first worker starts, and everything below is reached
-from that descriptor, one folder at a time, without following a link that a worker may have put in place of a folder or
-a file. A pipe or a device in place of a file is refused and never waited for.
+Landlock lets workers create only plain files in these folders. This module is the second guard, for kernels without
+Landlock: a *shared* folder is opened before its first worker starts, and everything below is reached from that
+descriptor, one folder at a time, without following a link that a worker may have put in place of a folder or a file. A
+pipe or a device in place of a file is refused without waiting for it.
 
 Paths outside shared folders are opened as usual. Workers themselves have no shared folders.
 """
@@ -26,20 +26,20 @@ from driftline.core.wire import DAMAGES, codec_of
 T = TypeVar("T")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_LINKS = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO)  # what opening a link, or a pipe that nobody reads, ends with
+_LINKS = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO)  # the errors of opening a link, or a pipe without a reader
 
-MOST_TEXT = 256 << 20  # bytes of a text file that are read
+MOST_TEXT = 256 << 20  # bytes that are read of a text file
 
-_shared: dict[str, int] = {}  # folders that workers may write to, with an open descriptor of each
+_shared: dict[str, int] = {}  # folders that workers may write to, each with an open descriptor
 
 
 def share(folder: Path) -> None:
-    """Open a folder in which workers will make files, before the first of them starts."""
+    """Open a folder in which workers will create files, before the first of them starts."""
     _shared[f"{folder}/"] = os.open(folder, _FOLDER)
 
 
 def unshare(folder: Path) -> None:
-    """Close the descriptor of a folder that no worker uses any more."""
+    """Close the descriptor of a folder that workers no longer use."""
     descriptor = _shared.pop(f"{folder}/", None)
     if descriptor is not None:
         os.close(descriptor)
@@ -76,8 +76,8 @@ def write_file(path: Path | str, pieces: list[bytes | memoryview]) -> None:
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a text file that a worker writes, or an empty list where there is no such file. Of a file
-    that is larger than any of ours, the beginning is read."""
+    """Return the lines of a text file written by a worker, or an empty list if there is no file. Of a file larger than
+    `MOST_TEXT`, only the beginning is read."""
     try:
         with open_file(path) as file:
             return file.read(MOST_TEXT).decode(errors="replace").splitlines()
@@ -86,8 +86,8 @@ def lines_of(path: Path) -> list[str]:
 
 
 def records_of(path: Path, kind: type[T]) -> Iterator[T]:
-    """Yield the records that a worker wrote, each a line of JSON. A line that is no such record is skipped: the worker
-    died while it wrote the line, or did not write it as it should."""
+    """Yield the records that a worker wrote, one line of JSON each. Invalid lines are skipped: the worker died while it
+    wrote them, or wrote them wrongly."""
     codec = codec_of(kind)
     for text in lines_of(path):
         with contextlib.suppress(*DAMAGES):
@@ -95,27 +95,28 @@ def records_of(path: Path, kind: type[T]) -> Iterator[T]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a new folder; its parent is not reached through a link of a worker's."""
+    """Make a new folder, without following a worker's link on the way to its parent."""
     with _parent_of(path) as (folder, name):
         os.mkdir(name, dir_fd=folder)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder with all that it holds; neither the folder nor its parents are reached through a link."""
+    """Remove a folder with its content, without following links."""
     with contextlib.suppress(DamagedFile, OSError), _parent_of(path) as (folder, name):
         remove_below(folder, name)
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file or a link, if there is one; its folder is not reached through a link of a worker's."""
+    """Remove a file or a link, if there is one, without following a worker's link on the way to its folder."""
     with contextlib.suppress(DamagedFile, OSError), _parent_of(path) as (folder, name):
         os.unlink(name, dir_fd=folder)
 
 
 def _below(path: Path | str) -> tuple[int, list[str]] | None:
-    """The descriptor of the shared folder that a path lies below, as the path is written, and the names from there."""
+    """Return the descriptor of the shared folder that a path lies below, and the names from there; None for other
+    paths."""
     text = os.fspath(path)
-    for root, descriptor in list(_shared.items()):  # other threads may begin or end a run
+    for root, descriptor in list(_shared.items()):  # a copy: other threads may begin or end a run
         if text.startswith(root):
             names = [name for name in text[len(root) :].split("/") if name not in ("", ".")]
             return (descriptor, names) if names and ".." not in names else None
@@ -124,7 +125,7 @@ def _below(path: Path | str) -> tuple[int, list[str]] | None:
 
 @contextlib.contextmanager
 def _parent_of(path: Path | str) -> Iterator[tuple[int, str]]:
-    """The folder of a path as an open descriptor, and the last name of the path."""
+    """Open the folder of a path; yield its descriptor and the last name of the path."""
     found = _below(path)
     if found:
         folder, names = os.dup(found[0]), found[1]

@@ -1,9 +1,8 @@
-"""Which bug is this? Compiler, stage, kind, and the operators and dtypes of the smallest program that is known to fail.
+"""Names a bug by compiler, stage, kind, and the operators and dtypes of the smallest program known to fail.
 
-Where one pass of a compiler was tried alone, its name is part of it, and so is a setting of the compiler without which
-the program was seen to pass. Nothing else has a say: no table, no wording of
-ours or of a compiler's, no processor, no shapes and numbers. What is known of a bug's cause is said beside its name
-(`driftline.causes`), and never changes it.
+The name also includes a compiler pass that was tried alone, and compiler settings without which the program was seen to
+pass. It depends on nothing else: no table, no wording of messages, no processor, no shapes and numbers. The cause of a
+bug, if known, is shown beside its name (`driftline.causes`) and never changes it.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from driftline.core.target import Target
 from driftline.core.tensors import is_float
 from driftline.core.verdict import Fingerprint, Judgement, Kind, Verdict
 
-MOST_OPERATORS = 8  # a program of more is known by itself: what it shares with another says little
+MOST_OPERATORS = 8  # a larger program is named by its digest, since sharing operators with another program means little
 # Circumstances of a program that are part of its name.
-AFTER_ANOTHER_CALL = "after another call"  # it is right in a first call
+AFTER_ANOTHER_CALL = "after another call"  # the program is right in a first call
 WITH_GRADIENT = "with gradient"
 
 
 def with_setting(name: str, value: str) -> str:
-    """A circumstance too: the program passes when the compiler is not told this."""
+    """Return the circumstance that the program passes without this compiler setting."""
     return f"with {name}={value}"
 
 
 _ENDINGS = (Kind.ERROR, Kind.CRASH)
 _OF_NUMBERS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
-# Faults that are bugs of their own kind, whatever the operator: everything else is "wrong numbers".
+# Faults that are different bugs, whatever the operator; all others are "wrong numbers".
 _TELLING = (Fault.TIES, Fault.SUBNORMAL, Fault.BEYOND_RANGE, Fault.UNINITIALISED)
-_ANY_WIDTH = (Kind.WRONG_NONFINITE, Kind.CRASH)  # how a NaN is lost, or a process dies, is hardly ever about the width
+_ANY_WIDTH = (Kind.WRONG_NONFINITE, Kind.CRASH)  # a lost NaN or a crash hardly ever depends on the width
 _CLASSES = {"float32": "float", "float64": "double", "float16": "half", "bfloat16": "half"}
 
 
@@ -47,8 +46,8 @@ def identify(
     verdict: Verdict,
     blame: str = "",
 ) -> Fingerprint:
-    """The identity of a failure. `operators` are those of the program; `blame` names a converter when it, not the
-    backend, is at fault."""
+    """Return the fingerprint of a failure. `operators`: those of the program; `blame`: the converter, if it and not the
+    backend is at fault."""
     converter = execution.converter if execution.stage is Stage.CONVERT else ""
     found = fingerprint_of(
         program,
@@ -63,8 +62,8 @@ def identify(
 
 
 def kind_of(verdict: Verdict) -> Kind:
-    """The kind by which a bug goes: less precision is one of its own, and a drift is a wrong value seen on other
-    inputs."""
+    """Return the kind in a bug's name: results explained by reduced precision have their own kind, and a bias counts as
+    a wrong value, seen on other inputs."""
     if verdict.judgement is Judgement.REDUCED or verdict.evidence.policies:
         return Kind.REDUCED_PRECISION
     assert verdict.kind is not None
@@ -72,16 +71,17 @@ def kind_of(verdict: Verdict) -> Kind:
 
 
 def is_plain(kind: Kind, found: Evidence) -> bool:
-    """Wrong numbers, of which a name says no more than that: also where only their sum shows it."""
+    """True for wrong numbers about which the name says no more; also if only their sum shows it."""
     return kind in (Kind.WRONG_VALUE, Kind.BIAS) and found.fault not in _TELLING and not found.policies
 
 
 def fingerprint_of(
     program: Program, operators: Sequence[str], *, backend: str, stage: str, kind: Kind, found: Evidence
 ) -> Fingerprint:
+    """Return the fingerprint of a failure from its measurements."""
     what = ""
     left_over = AFTER_ANOTHER_CALL in program.circumstances and kind in _OF_NUMBERS
-    if left_over:  # the result of another call may be wrong in any way, which says nothing of the bug
+    if left_over:  # the leftover of another call may be wrong in any way, which does not characterise the bug
         kind = Kind.WRONG_VALUE
     elif kind in _ENDINGS:
         what = found.exception or found.signal
@@ -100,20 +100,21 @@ def _operators(program: Program, listed: Sequence[str]) -> str:
 
 
 def operators_named_in(detail: str) -> frozenset[str]:
-    """The operators in what a fingerprint says is wrong, spelled alike."""
+    """Return the operators named in the detail of a fingerprint, in the common spelling."""
     words = detail.rpartition(" of ")[0].rpartition(" in ")[2]
     return frozenset(words.partition(" ")[0].split("+"))
 
 
 def _types(program: Program, found: Evidence, *, any_width: bool) -> str:
-    """The types that are computed with: an index or a mask beside floats is not. Without inputs, that of the output."""
+    """Return the dtype classes in a bug's name: of the float and complex inputs, else of all inputs, else of the
+    output. An index or a mask beside floats does not count."""
     dtypes = [spec.dtype for spec in program.inputs] or ([found.dtype] if found.dtype else [])
     numbers = [name for name in dtypes if is_float(name) or name.startswith("complex")]
     return "+".join(sorted({dtype_class(name, any_width=any_width) for name in numbers or dtypes})) or "nothing"
 
 
 def dtype_class(name: str, *, any_width: bool = False) -> str:
-    """float, double, half, float8, int, uint, bool, complex."""
+    """Return the class of a dtype: float, double, half, float8, int, uint, bool, complex."""
     if is_float(name):
         return "float" if any_width else _CLASSES.get(name, "float8")
     return name.rstrip("0123456789") or name

@@ -1,6 +1,6 @@
-"""Lines for people about slow work that nobody asked for by name, such as bringing an old store up to date.
+"""Messages to the user about slow work that was not requested by name, such as upgrading an old store.
 
-Nothing is said until somebody listens: the command line shows them on stderr.
+They are dropped unless a listener is registered: the command line shows them on stderr.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ _listeners: list[Callable[[str], None]] = []
 
 
 def listen(listener: Callable[[str], None]) -> None:
-    """Hear every notice from now on; the same listener twice is one."""
+    """Register a listener for all later notices; registering it twice has no further effect."""
     if listener not in _listeners:
         _listeners.append(listener)
 
 
 def notice(line: str) -> None:
+    """Send a line to all listeners."""
     for listener in _listeners:
         listener(line)
 
 
 class Countdown:
-    """How far a long work is, said now and then: not at all where it is done in a moment."""
+    """Sends notices about the progress of long work every few seconds; none if the work ends at once."""
 
     FIRST, EVERY = 1.0, 5.0  # seconds
 

@@ -1,4 +1,4 @@
-"""Files and folders that a person names for output: what cannot be written is told before work is spent on it."""
+"""Checks output files and folders that the user names before any work is done for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from driftline.core.errors import DriftlineError
 
 
 def require_place(path: Path, example: str = "report.html", option: str = "--out") -> None:
-    """Refuse early what cannot be a file to write; the example is a name for one. Rights do not tell all: it tries."""
+    """Raise DriftlineError if a file cannot be written to `path`; tests it by creating a file there. `example`: a file
+    name for the message."""
     named = f"{option} {path}".strip()
     if path.is_dir():
         raise DriftlineError(f"{named} is a folder; name a file in it, such as {path / example}.")
@@ -25,7 +26,7 @@ def require_place(path: Path, example: str = "report.html", option: str = "--out
 
 
 def make_folder(path: Path, option: str = "--out") -> None:
-    """Make a folder and those above it, where they are not there yet."""
+    """Make a folder and its missing parents. Raises DriftlineError if it cannot be made."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

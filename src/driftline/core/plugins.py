@@ -1,7 +1,8 @@
 """`--plugin file.py`: a file that registers backends (or generators, ...) when it is imported.
 
-A store remembers which plugins a case needs, and anybody may have written it: what it names is not imported for that.
-`load_plugins` is for files that the user named in this run; `approved` finds among these what a store asks for.
+A store names the plugins that a case needs, but anybody may have written the store, so its plugins are not imported.
+`load_plugins` imports files that the user named in this run; `approved` finds among these the plugins that a store
+names.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from driftline.core.errors import DriftlineError
 from driftline.core.quoting import one_line, shell
 from driftline.core.text import first_line
 
-_given: dict[str, None] = {}  # resolved paths that were loaded, in that order
-_typed: dict[str, None] = {}  # those of them that were given to the command that runs
-_loading = threading.RLock()  # who asks for a file that another thread imports waits until it is registered
+_given: dict[str, None] = {}  # resolved paths of the loaded files, in order
+_typed: dict[str, None] = {}  # of these, the files given to the current command
+_loading = threading.RLock()  # a thread that needs a file waits while another thread imports it
 
 
 def approved(stored: Iterable[str], what: str) -> tuple[str, ...]:
-    """For each plugin that a store names, the file that the user gave: the same one, or one of the same name when it
-    has moved. `what` needs them, in the words of the sentence that refuses."""
+    """Return, for each plugin that a store names, the file that the user gave: the same path, or one of the same name
+    if it has moved. Raises DriftlineError if there is none. `what`: who needs the plugins, for the message."""
     by_name = {Path(path).name: path for path in _given}
     found = []
     for path in stored:
@@ -40,13 +41,13 @@ def approved(stored: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def plugin_words() -> list[str]:
-    """`--plugin FILE` for each file of this run, for the commands that it prints."""
+    """Return `--plugin FILE` for each file of this run, for commands that are printed."""
     return [word for path in _typed for word in ("--plugin", path)]
 
 
 @contextmanager
 def one_command() -> Iterator[None]:
-    """While a command of the command line runs: plugins that are loaded now are those that were typed with it."""
+    """Mark the plugins that are loaded inside the block as those typed with the current command."""
     _typed.clear()
     try:
         yield
@@ -55,7 +56,7 @@ def one_command() -> Iterator[None]:
 
 
 def load_plugins(paths: Iterable[str]) -> None:
-    """Import each file once. The caller vouches for them: the user named them in this run."""
+    """Import each file once. The files must be named by the user in this run, since their code is executed."""
     for given in paths:
         with _loading:
             _load(given)

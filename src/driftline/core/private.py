@@ -1,6 +1,7 @@
-"""Files of our own: locks, objects, databases, scratch. They are made for the user alone (0700 and 0600), in folders
-that belong to the user, and a link in their place is refused, not followed: whoever may write into a folder could
-otherwise make us empty or overwrite any file of the user's.
+"""Opens Driftline's own files: locks, objects, databases, scratch.
+
+They are created for the user alone (0700 and 0600), in folders that belong to the user. A link in their place is
+refused, not followed: otherwise anyone who may write to the folder could make Driftline overwrite any file of the user.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import BinaryIO
 from driftline.core.errors import DriftlineError
 
 _F_OFD_SETLK, _F_OFD_SETLKW = 37, 38  # of linux/fcntl.h
-PART = ".part-"  # how files begin that are not whole yet
+PART = ".part-"  # the beginning of the names of unfinished files
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder for the user alone, or take the one that is there if it is the user's."""
+    """Make a folder for the user alone, or use the existing one if it belongs to the user."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     state = path.stat()
     if state.st_uid != os.geteuid() and os.geteuid() != 0:
@@ -34,14 +35,15 @@ def private_folder(path: Path) -> Path:
 
 
 def own_folder(path: Path) -> Path:
-    """Make a folder inside one of our own. A link in its place is refused: it may lead to any folder of the user's."""
+    """Make a folder inside one of Driftline's own. A link in its place is refused, since it may lead to any folder of
+    the user."""
     if path.is_symlink():
         raise DriftlineError(f"{path} is a symbolic link, and Driftline does not write there. Remove it.")
     return private_folder(path)
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse what is a link, or not a plain file, where one of our own files is to be."""
+    """Raise DriftlineError if the path is a link, or anything but a plain file. A missing file is allowed."""
     try:
         state = path.lstat()
     except FileNotFoundError:
@@ -52,7 +54,8 @@ def refuse_link(path: Path) -> None:
 
 
 def open_private(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
-    """Open a file of our own, which nobody else may read, without following a link; give its descriptor."""
+    """Open one of Driftline's own files, readable by the user alone, without following a link; return its
+    descriptor."""
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     except OSError as error:
@@ -60,7 +63,7 @@ def open_private(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
             refuse_link(path)
         raise
     state = os.fstat(fd)
-    # A second name may be somebody's way to have us write into another file of the user's.
+    # A hard link could make Driftline write into another file of the user.
     if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1 or state.st_uid not in (os.geteuid(), 0):
         os.close(fd)
         raise DriftlineError(f"{path} is a link to another file, and Driftline does not write there. Remove it.")
@@ -68,11 +71,11 @@ def open_private(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
 
 
 def lock(fd: int, *, wait: bool = False) -> None:
-    """Lock a file that is open for writing, until it is closed. Raises `BlockingIOError` if somebody else has the lock,
-    unless `wait`.
+    """Lock a file that is open for writing, until it is closed. Raises `BlockingIOError` if another process holds the
+    lock, unless `wait`.
 
-    Workers cannot take locks of the first kind, on whatever file (`execute/seccomp.py`). The second kind is the one of
-    Driftline before; a worker can hold it, and is not waited for.
+    Two locks are taken. Workers cannot take the first kind on any file (`execute/seccomp.py`). The second is the lock
+    of older releases of Driftline; a worker can hold it, so it is not waited for.
     """
     everything = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     fcntl.fcntl(fd, _F_OFD_SETLKW if wait else _F_OFD_SETLK, everything)
@@ -82,8 +85,8 @@ def lock(fd: int, *, wait: bool = False) -> None:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[BinaryIO]:
-    """A plain file of a store, open to be read. A link is not followed, and a pipe or a device in the file's place is
-    never waited for: both are an `OSError`, as a file that is not there is."""
+    """Open a plain file of a store for reading. Raises `OSError` for a link, a pipe or a device, as for a missing file,
+    without following or waiting for it."""
     with os.fdopen(_open_to_read(path), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a plain file", str(path))
@@ -91,7 +94,7 @@ def reading(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_plain(path: Path, most: int) -> bytes:
-    """The bytes of a plain file of a store; an `OSError` if there are more than `most`."""
+    """Return the content of a plain file of a store. Raises `OSError` if there are more than `most` bytes."""
     with reading(path) as file:
         size = os.fstat(file.fileno()).st_size
         data = file.read(min(size, most) + 1)
@@ -101,7 +104,7 @@ def read_plain(path: Path, most: int) -> bytes:
 
 
 def read_end(path: Path, most: int) -> bytes:
-    """The last bytes of a plain file of a store, no more than `most`."""
+    """Return the last bytes of a plain file of a store, at most `most`."""
     with reading(path) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - most))
         return file.read(most)
@@ -112,8 +115,8 @@ def _open_to_read(path: Path) -> int:
 
 
 def write_private(path: Path, pieces: Iterable[bytes], *, lasting: bool = False) -> None:
-    """Write a file whole or not at all; whatever is in its place, a link included, is replaced. `lasting`: it is on the
-    disk, its name included, before this returns."""
+    """Write a file whole or not at all, replacing whatever is at `path`, even a link. `lasting`: the file and its name
+    are on the disk before this returns."""
     with new_part(path) as (part, file):
         for piece in pieces:
             file.write(piece)
@@ -127,8 +130,8 @@ def write_private(path: Path, pieces: Iterable[bytes], *, lasting: bool = False)
 
 @contextlib.contextmanager
 def new_part(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """A new file beside `path`, to be written and then put in its place; removed if that does not happen. It is locked
-    meanwhile: one that is not locked was left by a process that was killed (`sweep_parts`)."""
+    """Create a new file beside `path`, for the caller to write and move into place; otherwise it is removed. It is
+    locked meanwhile: an unlocked one was left by a killed process (`sweep_parts`)."""
     part = path.with_name(f"{PART}{os.getpid()}-{secrets.token_hex(4)}")
     while True:
         fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -136,7 +139,7 @@ def new_part(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
             lock(fd, wait=True)
         if os.fstat(fd).st_nlink:
             break
-        os.close(fd)  # a sweep came between the two calls
+        os.close(fd)  # a sweep removed the file between the two calls
     try:
         with os.fdopen(fd, "wb") as file:
             yield part, file
@@ -146,7 +149,7 @@ def new_part(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 def sweep_parts(parts: Iterable[Path]) -> None:
-    """Remove what processes left that were killed while they wrote."""
+    """Remove unfinished files that killed processes left."""
     for part in parts:
         with contextlib.suppress(OSError):
             fd = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -158,10 +161,10 @@ def sweep_parts(parts: Iterable[Path]) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """A name lasts when its folder is on the disk."""
+    """Write a folder to the disk, so that the names of its files last."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with contextlib.suppress(OSError):  # some file systems cannot
+        with contextlib.suppress(OSError):  # some file systems do not support this
             os.fsync(fd)
     finally:
         os.close(fd)

@@ -1,6 +1,7 @@
-"""The processor of this machine: its architecture, and the instruction sets that it has.
+"""The processor of this machine: its architecture and its instruction sets.
 
-Compilers name instruction sets each in its own way; a backend's variants (`Backend.isa_variants`) are chosen by this.
+Every compiler names instruction sets in its own way; a backend's variants (`Backend.isa_variants`) are chosen by these
+features.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 
 X86, ARM = "x86-64", "arm64"
 _MACHINES = {"x86_64": X86, "amd64": X86, "aarch64": ARM, "arm64": ARM}
-# The levels that compilers for x86-64 share: what a processor must have for each, beside what the level before needs.
+# The levels that compilers for x86-64 share: the features of each, besides those of the level before.
 _LEVELS = {
     "x86-64-v2": ("sse4_2", "popcnt", "ssse3"),
     "x86-64-v3": ("avx2", "fma", "bmi2", "f16c"),
@@ -22,7 +23,7 @@ _LEVELS = {
 
 @dataclass(frozen=True)
 class Processor:
-    """`features` are spelled as Linux spells them: avx2, avx512f, amx_tile; asimd, asimddp, sve."""
+    """An architecture and its features, spelled as in Linux: avx2, avx512f, amx_tile; asimd, asimddp, sve."""
 
     machine: str
     features: frozenset[str] = frozenset()
@@ -32,7 +33,7 @@ class Processor:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of x86-64 that it has, the lowest first; none on other processors."""
+        """The x86-64 levels that the processor supports, the lowest first; empty on other processors."""
         if self.machine != X86:
             return ()
         found = [X86]
@@ -50,7 +51,7 @@ def this_processor() -> Processor:
 
 
 def _features(path: Path) -> frozenset[str]:
-    """Of the first core; nothing where the system has no such file."""
+    """Return the features of the first core; an empty set if the system has no such file."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:

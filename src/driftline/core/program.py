@@ -1,16 +1,16 @@
-"""Programs: what is compiled. A program is a file with a content hash, in one of a few forms.
+"""Programs: the inputs of compilers. A program is a file with a content hash, in one of a few forms.
 
 | form     | the file holds                                                                          |
 |----------|-----------------------------------------------------------------------------------------|
 | `source` | a bundle of Python files and the name of a factory that returns `(callable, inputs)`     |
 | `torch`  | a `torch.export` archive (.pt2)                                                         |
-| `onnx`   | a serialised ModelProto; the weights of a big one lie in files beside it (`data`)       |
+| `onnx`   | a serialised ModelProto; the weights of a big one are in files beside it (`data`)       |
 | `tflite` | a TFLite flatbuffer                                                                     |
-| `schedule` | a tensor function of ours with schedule primitives, as JSON; see `driftline.schedules`  |
+| `schedule` | a tensor function of Driftline with schedule primitives, as JSON; see `driftline.schedules` |
 | `script` | a Python script that calls `torch.compile` itself; see `driftline.scenarios`           |
 
-`framework` says what gives the program its meaning: torch, tensorflow, jax or onnx. It does not change on conversion:
-an ONNX file exported from torch is still judged against torch.
+`framework` names the framework that defines the right results: torch, tensorflow, jax or onnx. It does not change on
+conversion: an ONNX file exported from torch is still judged against torch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from driftline.core.handover import open_file
 from driftline.core.tensors import TensorSpec
 
 FORMS = ("source", "torch", "onnx", "tflite")
-SCHEDULE = "schedule"  # no compiler is given these by `check`: they go to TVM by a way of their own
+SCHEDULE = "schedule"  # `check` gives these to no compiler: `driftline.schedules` builds them with TVM
 SCRIPT = "script"  # these call the compiler themselves; `driftline.check_script` runs them
 FRAMEWORKS = ("torch", "tensorflow", "jax", "onnx")
 
@@ -38,7 +38,7 @@ def file_digest(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Program:
-    """A content-hashed computation. `path` is where its bytes lie now; `digest` is what it is."""
+    """A computation, identified by the hash of its content. `path`: the file that holds it now; `digest`: the hash."""
 
     form: str
     framework: str
@@ -48,11 +48,11 @@ class Program:
     inputs: tuple[TensorSpec, ...] = ()
     outputs: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
-    pattern: str = ""  # what a small one computes, as people write it: `relu(clamp(float))`
-    circumstances: tuple[str, ...] = ()  # what else a failure of it depends on: see `identity.py`
+    pattern: str = ""  # the computation of a small program in readable form: `relu(clamp(float))`
+    circumstances: tuple[str, ...] = ()  # further conditions of its failure: see `identity.py`
     data: tuple[str, ...] = ()  # files beside `path` that hold weights, named by their content
-    weights: int = 0  # bytes of its weights, as far as they are known
-    state: str = ""  # digest of weights, example inputs and data files, which the text alone does not fix
+    weights: int = 0  # bytes of its weights, as far as known
+    state: str = ""  # digest of weights, example inputs and data files, which are not part of the text
     origin: str = (
         ""  # the user's file; read in place while its text is unchanged, so that data files beside it are found
     )
@@ -111,7 +111,7 @@ class Program:
 
 @dataclass(frozen=True)
 class SourceBundle:
-    """The content of a `source` program: its files, and which callable of which file makes the program."""
+    """The content of a `source` program: its files, and the file and name of the callable that makes the program."""
 
     entry_file: str
     entry_name: str

@@ -1,8 +1,8 @@
-"""Names that stand for things loaded later.
+"""Registries of named objects that are loaded on first use.
 
-A registry maps a name to an import string such as `driftline.backends.iree:Iree`. Nothing is imported until that one
-name is asked for, so a missing or broken extension never disturbs the others. Built-ins, entry points and
-`--plugin` files all register here.
+A registry maps a name to an import string such as `driftline.backends.iree:Iree`. Nothing is imported until that name
+is asked for, so a missing or broken extension does not affect the others. Built-ins, entry points and `--plugin` files
+all register here.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 def import_string(path: str) -> Any:
-    """`package.module:attribute` -> the attribute."""
+    """Import `package.module:attribute` and return the attribute."""
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 class Registry(Generic[T]):
-    """Lazy, named entries of one kind ("backend", "generator", ...)."""
+    """Lazily loaded entries of one kind ("backend", "generator", ...), by name."""
 
     def __init__(self, kind: str, builtin: dict[str, str], group: str) -> None:
         self._kind = kind
@@ -50,6 +50,7 @@ class Registry(Generic[T]):
         return iter(self.names())
 
     def get(self, name: str) -> T:
+        """Return an entry, loaded on first use. Raises DriftlineError for an unknown name."""
         if name not in self._loaded:
             if name not in self.names():
                 hint = did_you_mean(name, self.names())

@@ -1,7 +1,7 @@
-"""Removing folders in which programs of strangers wrote: whatever their depth, modes and names.
+"""Removes folders in which untrusted programs wrote, whatever their depth, modes and names.
 
-`shutil.rmtree` calls itself for each level, so that a few thousand nested folders end the process that cleans up. Here
-a loop holds some dozens of folders open, moves up what lies further below, and follows no link. Standard library only.
+`shutil.rmtree` is recursive, so a few thousand nested folders crash the process that cleans up. Here a loop holds some
+dozens of folders open, moves deeper folders up, and follows no link. Standard library only.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _O_PATH = 0o10000000
-_DEPTH = 64  # folders that are open at a time; moving a folder takes some systems milliseconds
-PATIENCE = 20.0  # seconds for one folder: some systems take milliseconds for each folder that is removed
+_DEPTH = 64  # folders that are open at a time; moving a folder takes milliseconds on some systems
+PATIENCE = 20.0  # seconds for one folder: removing a folder takes milliseconds on some systems
 
 
 def remove_tree(path: Path) -> bool:
-    """Remove a file, a link, or a folder with all that it holds. Returns True if nothing is left; never raises."""
+    """Remove a file, a link, or a folder with its content. Returns True if nothing is left; never raises."""
     try:
         parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -31,7 +31,7 @@ def remove_tree(path: Path) -> bool:
 
 
 def remove_below(parent: int, name: str) -> bool:
-    """As `remove_tree`, for a name in an open folder."""
+    """Remove a name in an open folder, as `remove_tree` does."""
     with contextlib.suppress(OSError):
         if _removed_at_once(parent, name):
             return True
@@ -46,7 +46,7 @@ def remove_below(parent: int, name: str) -> bool:
 
 
 def _empty(top: int, deadline: float) -> None:
-    """Remove everything in an open folder, and what was moved up to it meanwhile."""
+    """Remove everything in an open folder, including folders that are moved up to it meanwhile."""
     removed = True
     while removed and time.monotonic() < deadline:
         removed = False
@@ -59,7 +59,7 @@ def _empty(top: int, deadline: float) -> None:
 
 
 def _remove_folder(top: int, name: str, deadline: float) -> None:
-    """Remove a folder in `top`; folders that lie far below are moved up to `top`."""
+    """Remove a folder in `top`; folders deep below are moved up to `top`."""
     folders, names = [_open(top, name)], [name]
     try:
         while folders and time.monotonic() < deadline:
@@ -71,7 +71,7 @@ def _remove_folder(top: int, name: str, deadline: float) -> None:
                 folders.append(_open(folders[-1], inner))
                 names.append(inner)
             else:
-                os.close(_open(folders[-1], inner))  # a folder that may not be written to cannot be moved
+                os.close(_open(folders[-1], inner))  # a folder without write permission cannot be moved
                 os.rename(inner, f".{secrets.token_hex(8)}", src_dir_fd=folders[-1], dst_dir_fd=top)
     finally:
         for folder in folders:
@@ -85,12 +85,12 @@ def _remove_files(folder: int) -> str | None:
 
 
 def _removed_at_once(parent: int, name: str) -> bool:
-    """Remove what is no folder, or an empty folder. Returns False for other folders."""
+    """Remove a file, a link or an empty folder. Returns False for other folders."""
     try:
         os.unlink(name, dir_fd=parent)
     except FileNotFoundError:
         return True
-    except OSError:  # a folder: EISDIR or EPERM, as the system likes
+    except OSError:  # a folder: EISDIR or EPERM, depending on the system
         try:
             os.rmdir(name, dir_fd=parent)
         except OSError:
@@ -99,7 +99,7 @@ def _removed_at_once(parent: int, name: str) -> bool:
 
 
 def _open(parent: int, name: str) -> int:
-    """Open a folder, not through a link; a mode that forbids us to read or to write there is changed before."""
+    """Open a folder without following a link; first change a mode that forbids reading or writing there."""
     if not os.access(name, os.R_OK | os.W_OK | os.X_OK, dir_fd=parent, follow_symlinks=False):
         fd = os.open(name, _O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         try:

@@ -1,7 +1,7 @@
-"""Folders for what a worker needs while it runs a program, such as the program's own files. Few are kept.
+"""Folders for files that a worker needs while it runs a program. Only the newest are kept.
 
-A worker serves thousands of programs, and its folder for temporary files is removed when it ends: what it writes for
-each would otherwise grow with every hour of a hunt.
+A worker runs thousands of programs, and its temporary folder is removed only when it ends: without this limit, its
+files would grow during a hunt.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
-KEPT = 64  # the newest of a process; a program of a batch is done with long before so many have followed it
+KEPT = 64  # the newest of a process; a program of a batch is finished long before so many others follow
 
 _made: dict[Path, None] = {}  # oldest first
 
 
 def scratch_folder(name: str) -> Path:
-    """A folder of this name among the temporary files; it stays until this process has asked for some dozens more."""
+    """Return a folder of this name among the temporary files; it is removed after this process has asked for some
+    dozens more."""
     folder = Path(tempfile.gettempdir()) / name
     folder.mkdir(parents=True, exist_ok=True)
     _made.pop(folder, None)

@@ -1,6 +1,5 @@
-"""How a script calls a compiler, in the compiler's own public interface. A backend says it; `report/scripts/` writes it
-into the scripts of bug reports.
-"""
+"""The call of a compiler in a script, through the compiler's public interface. A backend defines it; `report/scripts/`
+writes it into the scripts of bug reports."""
 
 from __future__ import annotations
 
@@ -22,27 +21,27 @@ class ScriptCall:
     call: str
     text: str = ""  # definitions that the call uses, such as a function of a few lines
     imports: tuple[str, ...] = ()  # import lines
-    packages: tuple[str, ...] = ()  # what must be installed; the metadata of the script pins their versions
+    packages: tuple[str, ...] = ()  # packages to install; the metadata of the script pins their versions
     setup: tuple[str, ...] = ()  # statements that run before the program is made
-    # The results of a torch program: in the structure that it returns, or a flat list of tensors, or of numpy arrays.
+    # How results of a torch program are returned: in its own structure, as a flat list of tensors, or of numpy arrays.
     tensors: bool = False
     arrays: bool = False
-    module: bool = True  # of torch programs it takes modules only: a plain function is wrapped into one
-    own_process: bool = False  # the compiler is a program of its own, whose death is an exception here
-    text_for: Mapping[str, str] = field(default_factory=dict)  # another text for ONNX models with values of a dtype
-    # For ONNX models, in scripts that time it: the text of a function `prepared(model, inputs)` that compiles on one
-    # thread and gives a function without arguments, which runs what was compiled.
+    module: bool = True  # accepts only modules as torch programs: a plain function is wrapped into one
+    own_process: bool = False  # the compiler is a separate program, whose crash is an exception here
+    text_for: Mapping[str, str] = field(default_factory=dict)  # other texts for ONNX models with values of a dtype
+    # For ONNX models, in timing scripts: the text of a function `prepared(model, inputs)` that compiles on one
+    # thread and returns a function without arguments, which runs the compiled program.
     prepared: str = ""
-    # For ONNX models, in scripts of what shows in a later call: the text of a function `compile_once(model, inputs)`
-    # that compiles for inputs of these shapes and gives a function of inputs, with the results of `call`.
+    # For ONNX models, in scripts about later calls: the text of a function `compile_once(model, inputs)` that compiles
+    # for inputs of these shapes and returns a function of inputs, with the results of `call`.
     once: str = ""
 
     @property
     def gives_results(self) -> bool:
-        """Is the expression the results themselves, rather than the compiled function?"""
+        """True if the expression gives the results, rather than the compiled function."""
         return re.search(r"\binputs\b", self.call) is not None
 
     @property
     def function(self) -> str:
-        """The name of the function that gives the results: `mychip` of `mychip(function, *inputs)`."""
+        """The name of the function that returns the results: `mychip` of `mychip(function, *inputs)`."""
         return self.call.partition("(")[0]

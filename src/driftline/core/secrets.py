@@ -1,4 +1,4 @@
-"""Keys of services: they stand in the environment of the main process and are kept from everything else."""
+"""API keys of services: kept in the main process only, and removed from its environment."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _taken: dict[str, str] = {}
 
 
 def without_keys(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables for a process that runs programs of others."""
+    """Return the environment variables without API keys, for a process that runs untrusted programs."""
     return {name: value for name, value in variables.items() if not name.endswith(KEY_SUFFIX)}
 
 
 def take_key(name: str) -> str:
-    """The key in this variable; empty where there is none. It is taken out of the environment, also out of the memory
-    that the kernel shows to all processes of the user as /proc/PID/environ, which no sandbox hides."""
+    """Return the key in a variable, or an empty string, and remove it from the environment. It is also overwritten in
+    the memory that the kernel shows to the user's processes as /proc/PID/environ, which no sandbox hides."""
     value = os.environ.get(name)
     if value:
         _taken[name] = value
@@ -30,5 +30,5 @@ def take_key(name: str) -> str:
 
 
 def scrubbed(text: str, key: str) -> str:
-    """The text without the key, wherever it comes from: a server may repeat it in an error."""
+    """Return the text without the key: a server may repeat the key in an error message."""
     return text.replace(key, "[key]") if key else text

@@ -1,4 +1,4 @@
-"""The sentence about a failure, made of its evidence: the same in the terminal, reports, issues and JSON."""
+"""Makes the sentence about a failure from its evidence: the same in the terminal, reports, issues and JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DOING = {"CONVERT": "converting", "SCHEDULE": "scheduling", "COMPILE": "compili
 
 
 def called(name: str) -> str:
-    """An output as a sentence speaks of it: one without a name of its own goes by its place."""
+    """Return the name of an output as sentences use it; an output without a name is called by its position."""
     what, _, given = name.partition(":")
     if given and what in _OF_INPUTS:
         return f"{_OF_INPUTS[what]} {_placed('input', given)}"
@@ -27,12 +27,12 @@ def _placed(noun: str, name: str) -> str:
 
 
 def failing(kind: Kind, found: Evidence) -> Verdict:
-    """The verdict on something that is wrong."""
+    """Return the failing verdict for this evidence."""
     return Verdict(Judgement.FAIL, describe(kind, found), kind, found)
 
 
 def ended(kind: Kind, stage: str, failure: Failure | None, log: str = "") -> Verdict:
-    """The verdict on an execution that did not come to its end."""
+    """Return the verdict on an execution that did not finish."""
     told = failure or Failure("", "")
     return failing(
         kind,
@@ -50,7 +50,7 @@ def ended(kind: Kind, stage: str, failure: Failure | None, log: str = "") -> Ver
 
 
 def describe(kind: Kind, found: Evidence, moved_by: str = "the compiler") -> str:
-    """What is wrong, in one sentence."""
+    """Describe a failure in one sentence."""
     if kind in (Kind.ERROR, Kind.CRASH, Kind.TIMEOUT, Kind.OOM):
         return _ending(kind, found)
     if kind is Kind.MISSING_ERROR:
@@ -74,7 +74,7 @@ def describe(kind: Kind, found: Evidence, moved_by: str = "the compiler") -> str
 
 
 def without_rule(operators: Sequence[str]) -> str:
-    """How operators without a noise rule were judged. Those with a namespace are custom operators."""
+    """Say how operators without a noise rule were judged. Those with a namespace are custom operators."""
     own = [name for name in operators if "::" in name]
     others = [name for name in operators if "::" not in name]
     told = [f"no noise rule for {', '.join(others)}, judged generously"] if others else []
@@ -84,7 +84,7 @@ def without_rule(operators: Sequence[str]) -> str:
 
 
 def doing(stage: str) -> str:
-    """The stage of an execution as a verb."""
+    """Return the verb for the stage of an execution."""
     return _DOING.get(stage, "running")
 
 
@@ -179,12 +179,12 @@ def _count(wrong: int, found: Evidence) -> str:
 
 
 def _at(one: Element) -> str:
-    """`at [0, 3]: `; empty for a scalar."""
+    """Return the position of an element as `at [0, 3]: `; an empty string for a scalar."""
     return f"at {list(one.place)}: " if one.place else ""
 
 
 def _apart(one: Element) -> tuple[str, str]:
-    """Both numbers as text: floats in as many digits as tell them apart, integers in full."""
+    """Return both numbers as text: floats with enough digits to differ, integers in full."""
     if isinstance(one.expected, int) and isinstance(one.got, int):
         return str(one.expected), str(one.got)
     return told_apart(float(one.expected), float(one.got))

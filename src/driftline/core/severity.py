@@ -1,12 +1,12 @@
-"""How serious a bug is: one order for lists, reports and queries."""
+"""The severity of a bug: one order for lists, reports and queries."""
 
 from __future__ import annotations
 
 from driftline.core.evidence import Evidence, Fault, InputClass
 from driftline.core.verdict import COSTS, Kind
 
-# The worst first: silently wrong on ordinary numbers, then what dies, then what is wrong at the edges, then what at
-# least says so.
+# The worst first: silently wrong on ordinary numbers, then crashes, then wrong on special values, then failures that
+# are at least reported.
 SEVERITIES = (
     "Wrong results on ordinary values",
     "Crashes",
@@ -46,14 +46,14 @@ _SPECIAL = {InputClass.NAN, InputClass.INFINITY, InputClass.SUBNORMAL, InputClas
 
 
 def severity(kind: str, ordinary: bool) -> int:
-    """A rank, 0 is the worst. `ordinary`: the inputs are plain finite numbers."""
+    """Return the rank of a failure; 0 is the worst. `ordinary`: the inputs are plain finite numbers."""
     if kind == Kind.WRONG_VALUE and not ordinary:
         return ON_SPECIAL_VALUES
     return BY_KIND.get(kind, len(SEVERITIES) - 1)  # type: ignore[call-overload, no-any-return]
 
 
 def is_on_ordinary_values(found: Evidence, *, plain_inputs: bool) -> bool:
-    """True if a failure shows on plain finite numbers. Not if it was seen to go away without special values in the
-    inputs (`found.needs`), nor if the right result is subnormal or does not fit a narrower type. `plain_inputs`: all
-    inputs are plain numbers."""
+    """True if a failure shows on plain finite numbers. False if it was seen to disappear without special input values
+    (`found.needs`), or if the right result is subnormal or does not fit a narrower type. `plain_inputs`: all inputs are
+    plain numbers."""
     return plain_inputs and not _SPECIAL.intersection(found.needs) and found.fault not in _SPECIAL_RESULTS

@@ -1,4 +1,4 @@
-"""Numbers in as few characters as tell the truth, for titles."""
+"""Numbers in as few characters as possible, for titles."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from driftline.core.evidence import Element, Fault, Number
 
 FEWEST_DIGITS = 3
-FAR = 0.01  # of a number: such an error is seen at once
-ORDINARY = 1e4  # the size of numbers that need no exponent
+FAR = 0.01  # relative error that a reader sees at once
+ORDINARY = 1e4  # numbers up to this size, and down to its inverse, need no exponent
 
 
 def short(value: Number, digits: int = FEWEST_DIGITS) -> str:
-    """`NaN`, `-inf`, `True`, `6` of 6.0, `-0.0`, `3.14`; integers in full."""
+    """Format a number: `NaN`, `-inf`, `True`, `6` for 6.0, `-0.0`, `3.14`; integers in full."""
     if isinstance(value, (bool, int)):
         return str(value)
     if math.isnan(value):
@@ -24,7 +24,7 @@ def short(value: Number, digits: int = FEWEST_DIGITS) -> str:
 
 
 def short_pair(expected: Number, got: Number) -> tuple[str, str]:
-    """Both numbers in the fewest digits that tell them apart; zeros with their signs where only these differ."""
+    """Format both numbers with the fewest digits that make them differ; zeros get signs if only these differ."""
     if expected == got == 0:
         return _signed_zero(expected), _signed_zero(got)
     for digits in range(FEWEST_DIGITS, 18):
@@ -35,8 +35,8 @@ def short_pair(expected: Number, got: Number) -> tuple[str, str]:
 
 
 def telling_element(worst: Sequence[Element], fault: Fault) -> Element | None:
-    """The wrong element that is read most quickly: one that shows the fault, is far off, and is of an ordinary size, in
-    the fewest characters."""
+    """Return the wrong element that is easiest to read: one that shows the fault, is far off, has an ordinary size and
+    needs few characters; None without elements."""
     fitting = [one for one in worst if _shows(one, fault)] or list(worst)
 
     def order(one: Element) -> tuple[bool, bool, tuple[int, int]]:
@@ -57,7 +57,7 @@ def _shows(one: Element, fault: Fault) -> bool:
 
 
 def _is_far_off(one: Element) -> bool:
-    """True if a reader sees at once that the number is wrong: by a hundredth of it, in its sign, or by NaN."""
+    """True if a reader sees at once that the number is wrong: by at least a hundredth, in its sign, or by NaN."""
     right, came = float(one.expected), float(one.got)
     if not (math.isfinite(right) and math.isfinite(came)):
         return True

@@ -1,4 +1,4 @@
-"""Signatures for `help` and notebooks that show the fields of a settings class in place of `**settings`."""
+"""Signatures for `help` and notebooks that list the fields of a settings class instead of `**settings`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 
 
 def shows(settings: type[Any]) -> Callable[[Called], Called]:
-    """Decorate a function that takes the fields of `settings` as keywords: its signature lists them with defaults."""
+    """Decorate a function that takes the fields of `settings` as keywords: its signature lists them with their
+    defaults."""
 
     def decorated(function: Called) -> Called:
         plain = inspect.signature(function)

@@ -1,7 +1,7 @@
-"""One name for an operator that torch and ONNX spell differently: `relu`, `relu_(float)` and `Relu` are all `relu`.
+"""Common names for operators that torch and ONNX spell differently: `relu`, `relu_(float)` and `Relu` are all `relu`.
 
-Names that begin with a capital letter are ONNX's (or those of torch's layers); others are torch's, or those of the
-operator table, which follow them.
+Names with a capital first letter are those of ONNX (or of torch's layers); others are those of torch, or of the
+operator table, which follows torch.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-# What torch calls otherwise than ONNX does, without the underscores.
+# Operators that torch names differently from ONNX, without underscores.
 _TORCH = {
     name: onnx
     for onnx, names in {
@@ -30,7 +30,7 @@ _NAME = re.compile(r"[A-Za-z]\w*(?=\()|^[A-Za-z]\w*$")
 
 
 def spelled_alike(operators: Iterable[str]) -> frozenset[str]:
-    """The operators of a program by names that do not depend on the framework; without dtypes and order."""
+    """Return the operators of a program by names that do not depend on the framework, without dtypes and order."""
     return frozenset(_one_name(name) for told in operators for name in _NAME.findall(told.rpartition("::")[2]))
 
 

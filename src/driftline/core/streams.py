@@ -1,4 +1,4 @@
-"""Standard output and error for lines of text: control characters are shown, not sent.
+"""Standard output and error for lines of text: control characters are made visible.
 
 Names come from models, stores and plugins, and every command prints some. `driftline.report.screen` does the same for
 tables and progress.
@@ -15,7 +15,8 @@ from driftline.core.quoting import visible
 
 
 class Plain:
-    """A text stream in front of another one. Bytes (`buffer`) pass."""
+    """A text stream that makes control characters visible and writes to another stream. Bytes (`buffer`) are passed on
+    unchanged."""
 
     def __init__(self, beneath: TextIO) -> None:
         self.beneath = beneath
@@ -34,19 +35,20 @@ class Plain:
 
 @contextmanager
 def plain_streams() -> Iterator[None]:
-    """While this lasts, what is printed goes through `Plain`."""
+    """Send everything printed inside the block through `Plain`."""
     before: tuple[Any, Any] = sys.stdout, sys.stderr
     made: tuple[Any, Any] = Plain(before[0]), Plain(before[1])
     sys.stdout, sys.stderr = made
     try:
         yield
     finally:
-        if (sys.stdout, sys.stderr) == made:  # nothing else was put in their place
+        if (sys.stdout, sys.stderr) == made:  # no other streams were set meanwhile
             sys.stdout, sys.stderr = before
 
 
 def write_exactly(text: str) -> None:
-    """Text that is a file of its own, such as a script: to a file or a pipe as it is, to a terminal as all the rest."""
+    """Write text that is a whole file, such as a script: unchanged to a file or a pipe, with visible control characters
+    to a terminal."""
     stream: Any = sys.stdout
     if isinstance(stream, Plain) and not stream.isatty():
         stream = stream.beneath

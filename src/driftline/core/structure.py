@@ -1,7 +1,7 @@
-"""Nested values and flat, named arrays: the bridge between what models take and return, and what travels.
+"""Converts nested values, as models accept and return them, to flat, named arrays and back.
 
-Programs take and return tuples, lists, dicts and objects like them: dataclasses, named tuples, the results and caches
-of transformers. Everything else in Driftline handles a flat dict of named arrays. Paths are joined with dots:
+Programs accept and return tuples, lists, dicts and similar objects: dataclasses, named tuples, the results and caches
+of transformers. Everything else in Driftline uses a flat dict of named arrays. Paths are joined with dots:
 `past.0.key`.
 """
 
@@ -18,12 +18,12 @@ from driftline.core.errors import DriftlineError
 Path = tuple[str, ...]
 
 
-DEEPEST = 100  # levels of containers in containers
+DEEPEST = 100  # levels of nested containers
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every leaf with its path, depth first, in the order of the containers. One that holds itself has no end, and is
-    refused like one that is nested too deep."""
+    """Yield every leaf with its path, depth first, in the order of the containers. Raises DriftlineError for a
+    container that is nested too deeply or holds itself."""
     _require_end(path)
     if isinstance(value, Mapping):
         items = [(str(key), item) for key, item in value.items()]
@@ -42,13 +42,14 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def flatten(value: Any, root: str) -> dict[str, Any]:
-    """Leaves by name, `None` left out. A single leaf is called `root`; otherwise names are the dotted paths."""
+    """Return the leaves by name, without `None`. A single leaf is called `root`; otherwise names are the dotted
+    paths."""
     found = [(path, leaf) for path, leaf in leaves(value) if leaf is not None]
     return {".".join(path) if path else root: leaf for path, leaf in found}
 
 
 def rebuild(value: Any, replace: Callable[[str, Any], Any], path: Path = ()) -> Any:
-    """The same structure with each leaf replaced by `replace(name, leaf)`."""
+    """Return the same structure with each leaf replaced by `replace(name, leaf)`."""
 
     _require_end(path)
 
@@ -80,7 +81,8 @@ def _require_end(path: Path) -> None:
 
 
 def _mapping_like(value: Mapping[Any, Any], made: dict[Any, Any]) -> Any:
-    """Of the same type, where that can be filled: models look at their arguments by attribute, too."""
+    """Return a mapping of the same type if one can be filled, else a dict: models also access their arguments by
+    attribute."""
     if type(value) is dict:
         return made
     try:
@@ -88,7 +90,7 @@ def _mapping_like(value: Mapping[Any, Any], made: dict[Any, Any]) -> Any:
         for key, item in made.items():
             other[key] = item  # type: ignore[index]
         return other
-    except Exception:  # a mapping that cannot be written to
+    except Exception:  # a read-only mapping
         return made
 
 

@@ -34,6 +34,7 @@ class Target:
 
     @staticmethod
     def parse(text: str) -> Target:
+        """Parse a target. Raises DriftlineError for text that is not a target."""
         head, *parts = _split(text.strip(), ":")
         name, _, version = head.partition("@")
         if parts and "=" not in parts[0]:  # a family such as `dynamo:<name>`
@@ -59,15 +60,15 @@ class Target:
         return dict(self.options).get("device", "cpu")
 
     def also(self, options: Iterable[tuple[str, str]]) -> Target:
-        """With these options besides; its own values stay."""
+        """Return the target with further options; its own values are not changed."""
         own = dict(self.options)
         more = tuple(pair for pair in options if pair[0] not in own)
         return replace(self, options=(*self.options, *more)) if more else self
 
     @property
     def told(self) -> dict[str, str]:
-        """The options that the backend itself is told. What arithmetic it declares is for the oracle; a GPU has to be
-        asked for it."""
+        """The options that are passed to the backend. A declared arithmetic is for the oracle only, except on a GPU,
+        which has to be told."""
         return {key: value for key, value in self.options if key != "arithmetic" or self.device != "cpu"}
 
     def __str__(self) -> str:
@@ -77,12 +78,12 @@ class Target:
 
 
 def is_backend_name(text: str) -> bool:
-    """Can a target begin with it?"""
+    """True if a target can begin with this text."""
     return _HEAD.fullmatch(text) is not None
 
 
 def parse_targets(text: str) -> list[Target]:
-    """A comma-separated list; the same target twice is kept once."""
+    """Parse a comma-separated list of targets; duplicates are dropped."""
     targets = [Target.parse(part) for part in _split(text, ",") if part.strip()]
     if not targets:
         raise DriftlineError("No target given; name at least one, as in inductor,onnxruntime:opt=all.")
@@ -90,7 +91,7 @@ def parse_targets(text: str) -> list[Target]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The parts between separators that do not stand in a quoted value."""
+    """Split at separators that are not inside a quoted value."""
     parts, start, at = [], 0, 0
     while at < len(text):
         if text.startswith('="', at):
@@ -107,7 +108,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _quoted(value: str) -> str:
-    """A value as it is written: in quotes where it could be misread without them."""
+    """Return a value as it is written in a target: in quotes if it could be misread without them."""
     if not _NEEDS_QUOTES.search(value):
         return value
     return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
@@ -125,5 +126,5 @@ def _unquoted(value: str, target: str) -> str:
 
 
 def listed(options: Mapping[str, str], key: str) -> list[str]:
-    """The values of an option that takes several, joined with '+'."""
+    """Return the values of an option that accepts several, joined with '+'."""
     return options[key].split("+") if options.get(key) else []

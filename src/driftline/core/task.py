@@ -1,8 +1,9 @@
-"""Tasks: what a worker can be asked, declared once for both ends.
+"""Tasks: requests that a worker can carry out, declared once for both ends.
 
-A `Task` has a name, the type of its request and the type of its answer. The caller gives it to `Pool.run`, with a
-request; the function that does the work is marked with `serve`, and the worker finds it by the name. A type checker
-then sees a wrong field on either side, and a reader gets from the caller to the function, and back, by one name.
+A `Task` has a name, the type of its request and the type of its answer. The caller passes it to `Pool.run` with a
+request; the function that does the work is marked with `serve`, and the worker finds it by the name. So a type checker
+sees a wrong field on either side, and a reader finds the function of a caller, and the callers of a function, by one
+name.
 
     RUN = Task("driftline.execute.tasks:run", RunRequest, RunAnswer)
 
@@ -11,7 +12,7 @@ then sees a wrong field on either side, and a reader gets from the caller to the
     @RUN.serve                                        # in driftline/execute/tasks.py
     def run(request: RunRequest, context: Context) -> RunAnswer: ...
 
-A declaration imports no compiler; where its function does, it stands in a file of its own.
+A declaration imports no compiler. If its function does, the two are in different files.
 """
 
 from __future__ import annotations
@@ -27,25 +28,26 @@ Answer = TypeVar("Answer")
 
 
 class Context(Protocol):
-    """What a task may say while it works."""
+    """The messages that a running task may send."""
 
     def enter(self, stage: str) -> None:
-        """Announce a stage, so that a crash can be placed."""
+        """Announce a stage, so that a crash can be attributed to it."""
 
     def lap(self) -> None:
-        """One of many things is done: the time limit is for the next one."""
+        """Report that one of many items is done: the time limit starts again for the next one."""
 
 
 @dataclass(frozen=True)
 class Task(Generic[Request, Answer]):
-    """A question that workers answer. `name` is `module:function`, where the function is found that is served."""
+    """A request type that workers serve. `name` is `module:function`, the function that serves it."""
 
     name: str
     request: type[Request]
     answer: type[Answer]
 
     def serve(self, function: Callable[[Request, Context], Answer]) -> Service[Request, Answer]:
-        """The function that does it. It must have the task's name, by which workers import it."""
+        """Mark a function as the one that serves this task. Its module and name must be those of the task, by which
+        workers import it."""
         found = f"{function.__module__}:{function.__name__}"
         if found != self.name:
             raise TypeError(f"{self.name} is served by {found}, where no worker looks for it")
@@ -54,7 +56,7 @@ class Task(Generic[Request, Answer]):
 
 @dataclass(frozen=True)
 class Service(Generic[Request, Answer]):
-    """A task with the function that does it."""
+    """A task with the function that serves it."""
 
     task: Task[Request, Answer]
     function: Callable[[Request, Context], Answer]
@@ -63,5 +65,5 @@ class Service(Generic[Request, Answer]):
         return self.function(request, context)
 
     def answer(self, request: Json, context: Context) -> Json:
-        """Called by the worker, with what arrived."""
+        """Decode a request, call the function, and return the encoded answer; called by the worker."""
         return encode(self.task.answer, self.function(decode(self.task.request, request), context))

@@ -1,9 +1,9 @@
-"""Tensors at rest: dtype names, and files that hold named arrays.
+"""Files of named arrays, and names of dtypes.
 
 Files use the safetensors layout (a JSON header and raw little-endian bytes): plain data that cannot run code, readable
-by any safetensors library. It is written here by hand, in few lines, because a worker may live in an environment that
-has nothing but the standard library, numpy and a compiler. Complex arrays, which the layout does not know, are stored
-as pairs and named in the metadata.
+by any safetensors library. It is implemented here, since the environment of a worker may hold nothing but the standard
+library, numpy and a compiler. Complex arrays, which the layout does not support, are stored as pairs and named in the
+metadata.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ FLOATS = ("float64", "float32", "float16", *_EXTENDED)
 DTYPES = (*_CODES, *_COMPLEX)
 
 ANY_SIZE = -1  # a dimension that the program leaves open
-MOST_AXES = 64  # of a numpy array
+MOST_AXES = 64  # the limit of numpy arrays
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """What is known of a tensor before it exists."""
+    """The name, dtype and shape of a tensor that need not exist yet."""
 
     name: str
     dtype: str
@@ -60,12 +60,12 @@ class TensorSpec:
         )
 
     def sized(self, size: int) -> tuple[int, ...]:
-        """The shape with every open dimension set to `size`."""
+        """Return the shape with every open dimension set to `size`."""
         return tuple(size if s == ANY_SIZE else s for s in self.shape)
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The numpy dtype of that name; the small floats come from ml_dtypes, imported only when met."""
+    """Return the numpy dtype of a name; the small floats come from ml_dtypes, imported on first use."""
     if name in _EXTENDED:
         import ml_dtypes
 
@@ -79,7 +79,7 @@ def is_float(dtype: str) -> bool:
 
 
 def bytes_of(specs: Iterable[TensorSpec]) -> int:
-    """What tensors take, before they exist; open dimensions count as 1. Python's integers do not overflow."""
+    """Return the bytes that tensors will take; open dimensions count as 1. Python's integers do not overflow."""
     return sum(math.prod(abs(size) for size in spec.shape) * numpy_dtype(spec.dtype).itemsize for spec in specs)
 
 
@@ -93,7 +93,7 @@ def save_tensors(path: Path | str, tensors: Mapping[str, Array]) -> None:
 
 
 def packed(tensors: Mapping[str, Array]) -> list[bytes | memoryview]:
-    """The bytes that stand for named arrays in a file, in pieces."""
+    """Return the file content for named arrays, in pieces."""
     header: dict[str, Any] = {}
     metadata: dict[str, str] = {}
     blobs: list[memoryview] = []
@@ -126,8 +126,8 @@ def packed(tensors: Mapping[str, Array]) -> list[bytes | memoryview]:
 
 
 def load_tensors(path: Path | str, *, most: int | None = None) -> Arrays:
-    """Read what `save_tensors` wrote; the arrays are writable and own their memory. Raises `DamagedFile` for anything
-    else, and `TooLarge` for more than `most` bytes."""
+    """Read a file of `save_tensors`; the arrays are writable and own their memory. Raises `DamagedFile` for other
+    files, and `TooLarge` for more than `most` bytes."""
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
@@ -139,7 +139,7 @@ def load_tensors(path: Path | str, *, most: int | None = None) -> Arrays:
 
 
 def read_tensors(file: BinaryIO, *, most: int | None = None) -> Arrays:
-    """The same from where an open file stands. Nothing is allocated that the file does not hold."""
+    """Read named arrays at the position of an open file. Allocates no more than the file holds."""
     begin = file.tell()
     room = file.seek(0, os.SEEK_END) - begin - 8
     file.seek(begin)
@@ -177,7 +177,7 @@ def _read_one(file: BinaryIO, entry: Mapping[str, Any], begin: int, room: int) -
 
 
 def in_bytes(count: float) -> str:
-    """A number of bytes in words: `3 MiB`."""
+    """Format a number of bytes: `3 MiB`."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.3g} {unit}"

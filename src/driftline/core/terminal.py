@@ -1,4 +1,4 @@
-"""What the user wants of the terminal: progress or none, colours or none. Set once for each command line."""
+"""The terminal settings of a command line: progress or none, colours or none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _plain = False
 
 
 def be_quiet() -> None:
-    """No progress from now on; results, and what went wrong, are still told."""
+    """Turn progress off; results and errors are still shown."""
     global _quiet
     _quiet = True
 
@@ -26,13 +26,13 @@ def drop_colours() -> None:
 
 
 def wants_colours() -> bool:
-    """`NO_COLOR` with any text in it says no, as --no-color does (https://no-color.org)."""
+    """True if colours are wanted: neither `NO_COLOR` (with any text) nor --no-color is set (https://no-color.org)."""
     return not _plain and not os.environ.get("NO_COLOR")
 
 
 @contextmanager
 def as_usual() -> Iterator[None]:
-    """While one command line runs: nothing that an earlier one asked for holds."""
+    """Reset the terminal settings before and after one command line."""
     global _quiet, _plain
     _quiet = _plain = False
     try:

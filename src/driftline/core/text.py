@@ -1,4 +1,4 @@
-"""Small helpers for the sentences people read."""
+"""Helpers for text that people read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-LONGEST = 200  # characters of a name that is compared with others: the time grows with the square
+LONGEST = 200  # characters of the longest name that is compared with others: the time grows with the square
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint such as ` Did you mean 'inductor'?`, or the empty string when nothing is near."""
+    """Return a hint such as ` Did you mean 'inductor'?`, or an empty string if no known name is similar."""
     names = [str(name) for name in known if len(name) <= LONGEST]  # members of an enum too
     if len(word) > LONGEST:
         return ""
@@ -24,12 +24,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """`1 run`, `2 runs`."""
+    """Return a count with its noun: `1 run`, `2 runs`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def first_line(text: str, limit: int = 300) -> str:
-    """The first line that says something, shortened."""
+    """Return the first line that is not blank, shortened to `limit` characters."""
     for line in text.splitlines():
         if line.strip():
             line = line.strip()
@@ -38,7 +38,7 @@ def first_line(text: str, limit: int = 300) -> str:
 
 
 def shortened(words: Sequence[str], separator: str = ", ", most: int = 6) -> str:
-    """The first words, joined, and how many more there are."""
+    """Join the first words, and say how many more there are."""
     more = f"{separator}and {len(words) - most} more" if len(words) > most else ""
     return separator.join(words[:most]) + more
 
@@ -51,7 +51,8 @@ _WRAPPERS = re.compile(
 
 
 def telling_line(text: str, limit: int = 600) -> str:
-    """The line of an error that says what is wrong: compilers wrap it in lines that are always the same."""
+    """Return the line of an error message that says what is wrong, without the lines in which compilers wrap every
+    error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
@@ -67,7 +68,7 @@ def telling_line(text: str, limit: int = 600) -> str:
 
 
 def told_apart(one: float, other: float) -> tuple[str, str]:
-    """Two numbers in nine digits, or in as many as it takes to see the difference."""
+    """Format two numbers with nine digits, or with as many as are needed to see the difference."""
     for digits in range(9, 18):
         texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
         if texts[0] != texts[1]:
@@ -76,18 +77,18 @@ def told_apart(one: float, other: float) -> tuple[str, str]:
 
 
 def tail(text: str, limit: int = 4000) -> str:
-    """The end of a log: the part that says how it ended."""
+    """Return the end of a log, which says how it ended."""
     return text if len(text) <= limit else "…" + text[-limit:]
 
 
 def last_words(log: str, lines: int = 3) -> str:
-    """The last lines of a log, without the list of modules that Python's fault handler ends with."""
+    """Return the last lines of a log, without the list of modules that Python's fault handler prints."""
     said = [line for line in log.splitlines() if line.strip() and not line.startswith("Extension modules:")]
     return "\n".join(said[-lines:])
 
 
 def parse_json(text: str | bytes) -> Any:
-    """As `json.loads`, but every text that is not JSON, also one nested without end, is a `ValueError`."""
+    """Parse JSON as `json.loads` does, but raise `ValueError` for every invalid text, also for endless nesting."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -95,7 +96,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """JSON that every parser takes: NaN and infinities, which JSON does not have, become text."""
+    """Return JSON that every parser accepts: NaN and infinities, which JSON lacks, become text."""
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 
@@ -110,7 +111,7 @@ def _finite(value: Any) -> Any:
 _VOLATILE = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
     (re.compile(r"(/[\w.+-]+)+/"), ""),
-    (re.compile(r"\b\w+_expanded_function_"), ""),  # how ONNX begins the names inside a function, test by test
+    (re.compile(r"\b\w+_expanded_function_"), ""),  # ONNX's prefix of names inside a function
     (re.compile(r"'[^']*\d[^']*'"), "'?'"),
     (re.compile(r"'\?'(, ?'\?')+"), "'?'"),
     (re.compile(r"\b(b?float|u?int|complex)\d+\b"), "DTYPE"),
@@ -122,7 +123,8 @@ _VOLATILE = (
 
 
 def normalise_message(message: str) -> str:
-    """An error message without what changes from run to run: addresses, paths, numbers, shapes."""
+    """Return the first line of an error message without the parts that change from run to run: addresses, paths,
+    numbers, shapes."""
     text = first_line(message)
     for pattern, replacement in _VOLATILE:
         text = pattern.sub(replacement, text)

@@ -1,4 +1,4 @@
-"""Times that people write: how long (`90s`, `1h30m`), and since when (`2026-01-31`, `2h`)."""
+"""Parses times that users write: durations (`90s`, `1h30m`) and moments (`2026-01-31`, `2h` ago)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def parse_budget(text: str, option: str = "--budget") -> float:
-    """Seconds, from `90s`, `10m`, `1h` or `1h30m`."""
+    """Return the seconds of a duration such as `90s`, `10m`, `1h` or `1h30m`."""
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text)
     if not parts or "".join(a + b for a, b in parts) != text:
         raise DriftlineError(f"{option} {text}: write a time with its unit, such as 90s, 10m or 1h30m.")
@@ -22,7 +22,7 @@ def parse_budget(text: str, option: str = "--budget") -> float:
 
 
 def parse_since(text: str, option: str = "--since") -> str:
-    """A moment as the store writes it, from a date, a moment, or how long ago it was."""
+    """Return a moment in the format of the store, from a date, a moment, or a time before now."""
     if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
         seconds = int(ago[1]) * {"m": 60, "h": 3600, "d": 86400}[ago[2]]
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(time.time() - seconds, 0)))

@@ -1,7 +1,7 @@
-"""The title of a bug: what is wrong, in one line, made from what was measured.
+"""Makes the title of a bug: one line that says what is wrong, from the measurements.
 
 `exp(NaN) returns inf`, `ReduceMax loses NaN: 3 where NaN is right`, `dropout → add_: -3.1 where -6.2 is right`. The
-compiler stands beside a title (in the bug's name, or in front), so a title does not name it.
+compiler is shown beside a title (in the bug's name, or in front), so the title does not name it.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from driftline.core.text import first_line, telling_line
 from driftline.core.verdict import COSTS, Kind
 
 KEY = "title_facts"  # in the verdict of a stored finding
-SMALLEST = "smallest"  # there, the smallest program that fails: its case, its evidence, and its own title facts
+SMALLEST = "smallest"  # there, the smallest failing program: its case, its evidence, and its title facts
 ARROW = " → "
 MOST_NAMED = 4  # operators
-MESSAGE = 110  # characters of what a compiler said
+MESSAGE = 110  # characters of a compiler's message
 _DOING = {"CONVERT": "converting", "SCHEDULE": "scheduling", "COMPILE": "compiling"}
 _COSTS = {
     Kind.SLOW: "is slow",
     Kind.SLOW_COMPILE: "takes ever longer to compile",
     Kind.MEMORY: "needs ever more memory to compile",
 }
-_MAXIMA = ("max", "amax", "reducemax", "globalmaxpool", "adaptivemaxpool", "cummax")  # how their names begin
+_MAXIMA = ("max", "amax", "reducemax", "globalmaxpool", "adaptivemaxpool", "cummax")  # prefixes of the names
 _MINIMA = ("min", "amin", "reducemin", "cummin")
 _PARTS = {"real": "real", "imag": "imaginary"}
 _LOSSES = {Fault.NAN_LOST: " loses NaN", Fault.INFINITY_LOST: " loses an infinity"}
-# What stands in front of the telling part of a message, and what differs from machine to machine.
+# Text in front of the important part of a message, and text that differs between machines.
 _WRAPPING = re.compile(
     r"^(\[ONNXRuntimeError\] : \d+ : \w+ : |Exception during initialization: |backend='\w+' raised:"
-    r"|\S+\.(?:cc|cpp|h):\d+ .*\) (?:const )?)+"  # the place in the C++ source, with the signature of the function
+    r"|\S+\.(?:cc|cpp|h):\d+ .*\) (?:const )?)+"  # the position in the C++ source, with the signature of the function
 )
 _VOLATILE = re.compile(r"0x[0-9a-fA-F]+|(?:/[\w.+-]+)+/")  # addresses, folders
 
 
 @dataclass(frozen=True)
 class TitleFacts:
-    """What a title says beside the evidence: what ran, and on which numbers. What is not known stays empty."""
+    """The facts that a title uses besides the evidence: the program and its numbers. Unknown facts stay empty."""
 
     operators: tuple[str, ...] = ()  # in the order of the program, each once
     dtypes: tuple[str, ...] = ()  # of the inputs, each once
     circumstances: tuple[str, ...] = ()  # `with gradient`, `after another call`, `under vmap`
-    given: tuple[str, ...] = ()  # the inputs of a lone operator at the telling element
-    subject: str = ""  # in place of all these: what failed, in words
-    ordinary: bool | None = None  # whether the inputs are plain finite numbers, where that is known
-    sentence: str = ""  # the whole title, of what is told in words of its own
+    given: tuple[str, ...] = ()  # the inputs of a single operator at the shown element
+    subject: str = ""  # replaces the facts above: the failing program in words
+    ordinary: bool | None = None  # whether the inputs are plain finite numbers, if known
+    sentence: str = ""  # the whole title, if it has words of its own
 
     def to_json(self) -> dict[str, Any]:
         told = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -61,7 +61,7 @@ class TitleFacts:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> TitleFacts:
-        """The facts that `to_json` wrote; what is missing or damaged counts as not known."""
+        """Read the facts that `to_json` wrote; missing or damaged ones count as unknown."""
 
         def names(key: str) -> tuple[str, ...]:
             held = value.get(key)
@@ -80,7 +80,8 @@ class TitleFacts:
 
 
 def _dropped_beside_nan(found: Evidence, operators: Sequence[str], element: Element) -> str:
-    """Which number a maximum or a minimum leaves out, where it was seen to be right without NaN; empty for others."""
+    """Return "largest" or "smallest", for the number that a maximum or minimum drops only beside NaN; else an empty
+    string."""
     name = operators[-1].lower().replace("_", "") if operators else ""
     if InputClass.NAN not in found.needs or found.fault is not Fault.NUMBER:
         return ""
@@ -90,7 +91,7 @@ def _dropped_beside_nan(found: Evidence, operators: Sequence[str], element: Elem
 
 
 def title(kind: str, stage: str, found: Evidence, facts: TitleFacts) -> str:
-    """One line that says what is wrong with what. `kind` is the one by which the bug goes."""
+    """Return the title of a failure. `kind`: the kind in the bug's name."""
     if facts.sentence:
         return facts.sentence
     subject = _subject(found, facts)
@@ -106,7 +107,7 @@ def title(kind: str, stage: str, found: Evidence, facts: TitleFacts) -> str:
 
 
 def _subject(found: Evidence, facts: TitleFacts) -> str:
-    """What ran: a call with its numbers, or the operators; with the dtype where that is not float32."""
+    """Return the subject of a title: a call with its numbers, or the operators; with the dtype unless it is float32."""
     if facts.subject:
         return facts.subject
     call = facts.operators and facts.given
@@ -114,7 +115,7 @@ def _subject(found: Evidence, facts: TitleFacts) -> str:
     if found.output.startswith("grad:"):
         told = f"the gradient of {told}"
     floats = [name for name in facts.dtypes if is_float(name) or name.startswith("complex")]
-    dtypes = floats or list(facts.dtypes)  # an index or a mask beside floats is not computed with
+    dtypes = floats or list(facts.dtypes)  # an index or a mask beside floats does not count
     told += f" of {' and '.join(dtypes)}" if dtypes != ["float32"] and 0 < len(dtypes) <= 2 else ""
     shown = [words for words in facts.circumstances if words not in (AFTER_ANOTHER_CALL, WITH_GRADIENT)]
     if WITH_GRADIENT in facts.circumstances and not found.output.startswith("grad:"):
@@ -123,7 +124,7 @@ def _subject(found: Evidence, facts: TitleFacts) -> str:
 
 
 def named(operators: Sequence[str]) -> str:
-    """Operators in their order: `dropout → add_`."""
+    """Return operators in order: `dropout → add_`."""
     if not operators:
         return "a program"
     if len(operators) > MOST_NAMED:
@@ -144,7 +145,7 @@ def _ending(kind: str, stage: str, found: Evidence) -> str:
 
 
 def _not_of_numbers(kind: str, found: Evidence) -> str:
-    """What is wrong with an output as a whole; empty where single numbers are wrong."""
+    """Say what is wrong with an output as a whole; an empty string if single numbers are wrong."""
     wanted, came = ", ".join(found.wanted), ", ".join(found.came)
     if kind == Kind.MISSING_ERROR:
         return f"computes what should raise {first_line(wanted, MESSAGE) or 'an error'}"

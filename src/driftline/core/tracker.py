@@ -1,10 +1,10 @@
-"""Where a compiler's bugs are reported, and the form that its maintainers ask for."""
+"""The issue tracker of a compiler, and the issue template of its maintainers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Headings and templates. What may stand in braces is listed in `report/export/issue.py`.
+# Headings and templates. The fields allowed in braces are listed in `report/export/issue.py`.
 SECTIONS = (
     ("What happens", "{description}"),
     ("How to reproduce it", "{reproducer}"),
@@ -15,14 +15,14 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class Tracker:
-    """An issue tracker. The sections are those of the project's own issue template, each a heading and a text with
-    fields in braces, such as `{description}`, `{reproducer}`, `{output}` and `{versions}`."""
+    """An issue tracker. `sections` are those of the project's issue template: each is a heading and a text with fields
+    in braces, such as `{description}`, `{reproducer}`, `{output}` and `{versions}`."""
 
     url: str = ""
     sections: tuple[tuple[str, str], ...] = SECTIONS
 
 
-# Of several backends, and of a converter.
+# Used by several backends and by a converter.
 PYTORCH = Tracker(
     "https://github.com/pytorch/pytorch/issues",
     (

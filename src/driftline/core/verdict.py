@@ -1,4 +1,4 @@
-"""Verdicts, and the identity of what failed."""
+"""Verdicts on executions, and the fingerprints of bugs."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from driftline.core.text import first_line
 
 
 class Judgement(StrEnum):
+    """The possible judgements of an execution."""
+
     PASS = "pass"
     FAIL = "fail"
-    REDUCED = "reduced-precision"  # agrees if the target may compute less precisely; the evidence says how
+    REDUCED = "reduced-precision"  # agrees if the target may compute less precisely; the evidence names the arithmetic
     INCONCLUSIVE = "inconclusive"  # could not be judged; the reason says why
     REJECTED = "rejected"  # the compiler declined: never a finding
 
 
 class Kind(StrEnum):
-    """What sort of failure: the first thing a reader wants to know."""
+    """The kind of a failure."""
 
     WRONG_VALUE = "wrong-value"
     BIAS = "bias"  # no single element is wrong, but together they drift
     WRONG_NONFINITE = "wrong-nan-inf"
     WRONG_DTYPE = "wrong-dtype"
     WRONG_SHAPE = "wrong-shape"
-    WRONG_STRUCTURE = "wrong-structure"  # outputs missing or surplus, an input changed on one side only
-    WRONG_STATE = "wrong-state"  # of scripts: shared memory, modes, random state or printed lines unlike eager's
-    OUT_OF_BOUNDS = "out-of-bounds"  # bytes beside an array were written
+    WRONG_STRUCTURE = "wrong-structure"  # outputs missing or unexpected, or an input changed on one side only
+    WRONG_STATE = "wrong-state"  # in scripts: aliasing, modes, random state or printed lines differ from eager
+    OUT_OF_BOUNDS = "out-of-bounds"  # bytes beside an array were overwritten
     WRONG_ZERO_SIGN = "wrong-zero-sign"
-    MISSING_ERROR = "missing-error"  # the reference raises, the compiler returns something
+    MISSING_ERROR = "missing-error"  # the reference raises an error, the compiler returns a result
     ERROR = "error"
     CRASH = "crash"
     TIMEOUT = "timeout"
     OOM = "out-of-memory"
     REDUCED_PRECISION = "reduced-precision"  # right under a less precise arithmetic, which the evidence names
-    # Right, and too expensive: found by `driftline perf`, never by a check.
+    # Right results that are too expensive: found by `driftline perf`, never by a check.
     SLOW = "slow"
     SLOW_COMPILE = "slow-compile"  # compile time grows faster than the program
     MEMORY = "memory"  # memory grows faster than the program
@@ -49,7 +51,7 @@ COSTS = (Kind.SLOW, Kind.SLOW_COMPILE, Kind.MEMORY)
 
 @dataclass(frozen=True)
 class Verdict:
-    """Pass, Fail with evidence, or neither with the reason. `reason` is a sentence for people."""
+    """The judgement of one execution, with its evidence. `reason` is a sentence for people."""
 
     judgement: Judgement
     reason: str
@@ -62,14 +64,14 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        """A pass, or NaN everywhere on both sides: that says nothing of a compiler, but of a case that is known to give
-        a number in the place of NaN it says that the failure is gone."""
+        """True for a pass, or if both sides are NaN everywhere. The latter proves nothing about a compiler in general,
+        but for a case known to give a number instead of NaN it shows that the failure is gone."""
         return self.judgement is Judgement.PASS or self.evidence.blank
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Which bug this is. Equal fingerprints are the same bug; the hash is its public name."""
+    """The identity of a bug: equal fingerprints are the same bug. The hash is its public name."""
 
     backend: str
     stage: str
@@ -90,7 +92,7 @@ class Fingerprint:
 
 
 class Status(StrEnum):
-    """Where a bug stands. `new` and `flaky` are set by Driftline, the rest by people or by `replay`."""
+    """The status of a bug. `new` and `flaky` are set by Driftline, the others by people or by `replay`."""
 
     NEW = "new"
     CONFIRMED = "confirmed"

@@ -1,6 +1,6 @@
-"""Whether the user vouched for the files of this process (`--trust`), or made them in this process.
+"""Whether the files of this process are trusted: the user said so (`--trust`), or they were made in this process.
 
-The process that starts workers says so with each job, so that workers know.
+The parent passes the setting to workers with each job.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ _vouched = False
 
 
 def vouch(given: bool = True) -> None:
-    """Say whether files may bring code from now on."""
+    """Set whether files may contain code from now on."""
     global _vouched
     _vouched = given
 
 
 def vouched() -> bool:
-    """True if files may bring code."""
+    """True if files may contain code."""
     return _vouched

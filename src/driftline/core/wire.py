@@ -1,10 +1,10 @@
-"""Values as JSON and back, by their declared types: what travels between parent and worker, and what stores keep of it.
+"""Encodes values as JSON and back by their declared types, for messages between parent and worker and for stores.
 
 A message is a frozen dataclass. Its fields may be text, numbers, enums, paths, other dataclasses, tuples, lists, sets,
-mappings, `X | None`, and unions of dataclasses, which are told apart by their names. Arrays never travel: they lie in
-files. A field that has its default value is left out, so that a field added later does not make older data unreadable.
+mappings, `X | None`, and unions of dataclasses, which are distinguished by their names. Arrays are never sent: they are
+in files. A field with its default value is left out, so that a field added later does not make older data unreadable.
 
-What arrives is checked: an unknown or missing field, or a value of another type, is a `WireError` that names the field.
+Decoding validates: an unknown or missing field, or a value of another type, raises a `WireError` that names the field.
 Standard library only: the worker side runs in environments that have little else.
 """
 
@@ -21,41 +21,41 @@ from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin,
 
 from driftline.core.errors import InternalError
 
-Json = Any  # what `json.dumps` takes
+Json = Any  # data that `json.dumps` accepts
 T = TypeVar("T")
 
-_TAG = "is"  # which dataclass of a union it is
+_TAG = "is"  # the key that names the dataclass of a union
 
 
 class WireError(InternalError):
-    """A message does not have the type that was declared for it. A bug in Driftline, or an answer that was forged."""
+    """A message does not have its declared type: a bug in Driftline, or a forged answer."""
 
 
-# What reading JSON and decoding it raises for text that somebody else wrote.
+# The exceptions that reading and decoding JSON raises for text from an untrusted source.
 DAMAGES = (WireError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 _OWN_FORM: set[type] = set()
 
 
 def own_form(kind: type[T]) -> type[T]:
-    """Marks a class that travels as its `to_json` writes it and `from_json` reads it: the form that stores have."""
+    """Decorate a class that is encoded by its own `to_json` and `from_json`, the form used in stores."""
     _OWN_FORM.add(kind)
     return kind
 
 
 def encode(kind: type[T], value: T) -> Json:
-    """Plain data, for `json.dumps`."""
+    """Return a value as plain data for `json.dumps`."""
     return codec_of(kind).encode(value)
 
 
 def decode(kind: type[T], data: Json) -> T:
-    """The value that `encode` was given. Raises `WireError`."""
+    """Return the value that was given to `encode`. Raises `WireError`."""
     found: T = codec_of(kind).decode(data)
     return found
 
 
 class Codec(Protocol):
-    """How one type is written and read. `plain`: `json.dumps` takes its values as they are."""
+    """Encodes and decodes values of one type. `plain`: `json.dumps` accepts the values as they are."""
 
     @property
     def plain(self) -> bool: ...
@@ -66,7 +66,7 @@ class Codec(Protocol):
 
 
 def codec_of(kind: Any) -> Codec:
-    """How values of this type are written and read; made once for each type."""
+    """Return the codec of a type; made once for each type."""
     found: Codec = _codec_of(kind)
     return found
 
@@ -105,7 +105,7 @@ def _codec_of(kind: Any) -> Codec:
 
 
 class _Anything:
-    """Plain data that only its reader understands."""
+    """Passes on plain data that only its reader understands."""
 
     plain = True
 
@@ -191,7 +191,8 @@ class _Own:
 
 
 def _exact_types(items: Sequence[Codec]) -> frozenset[type]:
-    """Types whose values need no second look, where all items are scalars of one kind: the common case, made quick."""
+    """Return the types whose values need no decoding, if all items are scalars of one kind; makes the common case
+    fast."""
     found = {item.exact for item in items if isinstance(item, _Scalar)}
     return found.pop() if len(found) == 1 and all(isinstance(item, _Scalar) for item in items) else frozenset()
 
@@ -234,7 +235,7 @@ class _FixedTuple:
 
 
 def _key(kind: Any) -> Callable[[str], Any]:
-    """From the text that JSON has for a key."""
+    """Return a function that reads a mapping's key from its JSON text."""
     if kind is str or (isinstance(kind, type) and issubclass(kind, StrEnum)):
         return codec_of(kind).decode
     if kind is int:
@@ -283,7 +284,7 @@ class _Optional:
 
 
 class _Tagged:
-    """One of several dataclasses."""
+    """The codec of a union of dataclasses."""
 
     plain = False
 
@@ -305,16 +306,16 @@ class _Tagged:
 
 @dataclass(frozen=True)
 class _Part:
-    """One field of a dataclass."""
+    """One field of a dataclass, with its codec."""
 
     name: str
     codec: Codec
-    encode: Callable[[Any], Json] | None  # none: as it is
+    encode: Callable[[Any], Json] | None  # None: the value is sent as it is
     default: Any
 
 
 class _Record:
-    """A dataclass."""
+    """The codec of a dataclass."""
 
     plain = False
 
@@ -322,7 +323,7 @@ class _Record:
         self._kind = kind
 
     @cached_property
-    def _parts(self) -> list[_Part]:  # only when it is needed: a dataclass may hold others of its own kind
+    def _parts(self) -> list[_Part]:  # on first use, since a dataclass may hold others of its own kind
         hints = get_type_hints(self._kind)
         return [_part(item, codec_of(hints[item.name])) for item in fields(self._kind)]
 

@@ -1,4 +1,4 @@
-"""Work on several things at once, and take the answers in the order in which they were asked for."""
+"""Works on several items at once and yields the results in order."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Done = TypeVar("Done")
 
 
 def ahead(work: Callable[[Asked], Done], items: Iterable[Asked], jobs: int) -> Iterator[Done]:
-    """What becomes of each item, in their order, with so many in work at once. What is not begun when the caller has
-    had enough (closes the iterator, or leaves it with an error) is not begun at all; what is in work is waited for."""
+    """Yield the result of `work` for each item, in order, with up to `jobs` at once. If the caller closes the iterator
+    or leaves it with an error, items that are not begun are cancelled; running ones are waited for."""
     waiting: deque[Future[Done]] = deque()
     with ThreadPoolExecutor(max(1, jobs)) as threads:
         try:

@@ -1,7 +1,7 @@
 """Messages between processes: length-prefixed JSON over a Unix socket, of the types that a link declares.
 
-Not stdout, which compilers write to as they please, and not pickle, which runs code. Standard library only: the worker
-side runs in environments that have little else.
+Not stdout, since compilers write to it, and not pickle, which runs code. Standard library only: the worker side runs in
+environments that have little else.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class ChannelClosed(Exception):
 
 
 class ChannelTimeout(Exception):
-    """Nothing arrived in time. What did arrive in part is kept for the next call."""
+    """No whole message arrived in time. A part that arrived is kept for the next call."""
 
 
 class ChannelDamaged(ChannelClosed):
-    """The other side sent something that is no message. The channel is of no use then."""
+    """The other side sent something that is not a message. The channel cannot be used any more."""
 
 
 class Channel(Generic[Sent, Received]):
@@ -46,8 +46,8 @@ class Channel(Generic[Sent, Received]):
         return self._socket.fileno()
 
     def send(self, message: Sent, fd: int | None = None, timeout: float | None = None) -> None:
-        """Send one message, with an open file descriptor beside it if given. Raises `ChannelTimeout` when the other
-        side does not read it in time; the channel is of no use then."""
+        """Send one message, with an open file descriptor beside it if given. Raises `ChannelTimeout` if the other side
+        does not read it in time; the channel cannot be used any more then."""
         data = json.dumps(self._encode(message)).encode()
         if len(data) > self._most:
             raise ValueError(f"a message of {len(data):,} bytes, and {self._most:,} may be sent")
@@ -55,7 +55,7 @@ class Channel(Generic[Sent, Received]):
         deadline = None if timeout is None else time.monotonic() + timeout
         fds = [] if fd is None else [fd]
         try:
-            # Not `settimeout`, which another thread of ours that receives would feel too.
+            # Not `settimeout`, which would also affect another thread that receives.
             poller = select.poll()
             poller.register(self._socket, select.POLLOUT)
             while rest:
@@ -68,20 +68,20 @@ class Channel(Generic[Sent, Received]):
                         fds = []
                     else:
                         rest = rest[self._socket.send(rest, socket.MSG_DONTWAIT) :]
-        except (OSError, ValueError) as error:  # ValueError: another thread has closed it meanwhile
+        except (OSError, ValueError) as error:  # ValueError: another thread has closed the socket meanwhile
             raise ChannelClosed(str(error)) from error
 
     def receive(self, timeout: float | None = None) -> Received:
-        """Return the next message. Descriptors that come with a message are closed by the kernel. Raises
-        `ChannelDamaged` for anything that is no message."""
+        """Return the next message. The kernel closes file descriptors that come with it. Raises `ChannelDamaged` for
+        anything that is not a message."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (frame := self._take_frame()) is None:
             self._fill(deadline, lambda: self._socket.recv(1 << 16))
         return self._read(frame)
 
     def receive_with_fds(self, timeout: float | None = None) -> tuple[Received, list[int]]:
-        """The next message, and the descriptors that arrived meanwhile, in order: they may belong to messages after it.
-        A timeout of 0 takes only what is there."""
+        """Return the next message, and the file descriptors that arrived so far, in order; they may belong to later
+        messages. A timeout of 0 reads only what has arrived."""
         deadline = None if timeout is None else time.monotonic() + timeout
         fds: list[int] = []
 
@@ -95,7 +95,7 @@ class Channel(Generic[Sent, Received]):
         return self._read(frame), fds
 
     def _fill(self, deadline: float | None, take: Callable[[], bytes]) -> None:
-        """Add to the buffer what the socket has, waiting until the deadline."""
+        """Add data from the socket to the buffer; waits for it until the deadline."""
         remaining = None if deadline is None else max(deadline - time.monotonic(), 0.0)
         try:
             self._socket.settimeout(remaining)
@@ -116,7 +116,8 @@ class Channel(Generic[Sent, Received]):
 
     @property
     def pending(self) -> bool:
-        """Has another message arrived whole already? `select` knows nothing of what has been read from the socket."""
+        """True if another whole message is in the buffer. `select` does not know about data that was read from the
+        socket."""
         return len(self._buffer) >= _LENGTH.size and len(self._buffer) >= _LENGTH.size + self._frame_length()
 
     def _frame_length(self) -> int:
@@ -134,7 +135,8 @@ class Channel(Generic[Sent, Received]):
         return frame
 
     def hang_up(self) -> None:
-        """End the connection for both sides, and wake a thread of ours that waits on it; `close` does neither."""
+        """End the connection for both sides, and wake a thread of this process that waits on it; `close` does
+        neither."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -143,6 +145,6 @@ class Channel(Generic[Sent, Received]):
 
 
 def channel_pair(link: Link[Sent, Received]) -> tuple[Channel[Sent, Received], socket.socket]:
-    """Our end as a channel, and the raw socket to hand to another process."""
+    """Return this process's end as a channel, and the raw socket to pass to another process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     return Channel(ours, link), theirs

@@ -1,7 +1,7 @@
-"""Running one program of a stranger to its end: in the sandbox, with limits on what it uses, prints and leaves behind.
+"""Runs one program of a stranger to its end: in the sandbox, with limits on its resources, its output and its files.
 
-A small process (`supervisor.py`) starts the program and ends everything that the program started. Of what is printed,
-the beginning and the end are kept.
+A small process (`supervisor.py`) starts the program and ends everything that the program started. The beginning and the
+end of the program's output are kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from driftline.execute.supervisor import NO_SANDBOX, Order, Outcome
 
 MEMORY = 8 << 30
 FILE_SIZE = 8 << 30
-PRINTED = 1 << 20  # bytes of the beginning, and as many of the end, that are kept of each stream
+PRINTED = 1 << 20  # bytes that are kept of the beginning of each stream, and as many of its end
 _GRACE = 30.0  # seconds for the supervisor to end what it started
 _START = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from driftline.execute.supervisor import main; main()"
@@ -34,7 +34,7 @@ _START = (
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: its exit code, or `None` and the reason for which it was ended."""
+    """How a program ended: its exit code, or `None` and the reason why it was stopped."""
 
     status: int | None
     why: str
@@ -45,7 +45,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a program may do: the folders that it may write to, and how long it may run."""
+    """The limits of a program: the folders that it may write to, its time and its memory."""
 
     writable: tuple[Path, ...]
     seconds: float
@@ -53,8 +53,8 @@ class Allowed:
 
 
 def run_confined(command: Sequence[str], folder: Path, variables: dict[str, str], allowed: Allowed) -> Ended:
-    """Run a program in `folder`, with these variables and no others. No process of the program is left when this
-    returns. Raises `DriftlineError` where the sandbox cannot be set up."""
+    """Run a program in `folder`, with only these environment variables. No process of the program is left when this
+    returns. Raises `DriftlineError` if the sandbox cannot be set up."""
     began = time.monotonic()
     tag = f"{folder}/"
     order = Order(
@@ -84,7 +84,7 @@ def run_confined(command: Sequence[str], folder: Path, variables: dict[str, str]
 
 
 class _Kept:
-    """The beginning and the end of what a stream gives."""
+    """Keeps the beginning and the end of a stream."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -123,7 +123,7 @@ def _read_all(process: subprocess.Popen[bytes], report: int, deadline: float) ->
 
 
 def _end(process: subprocess.Popen[bytes], tag: str) -> None:
-    """Tell the supervisor to end everything, and wait; without one, processes are found by their tag."""
+    """Tell the supervisor to end the program, and wait; if the supervisor is dead, kill the processes by their tag."""
     assert process.stdin
     process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):

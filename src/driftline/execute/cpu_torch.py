@@ -1,8 +1,8 @@
-"""torch for the CPU from a wheel that was built for CUDA, without the gigabytes of libraries that only a GPU uses.
+"""Installs torch for the CPU from a wheel built for CUDA, without the gigabytes of libraries that only a GPU uses.
 
-The ordinary wheels of torch name a dozen such libraries, and do not load when one is missing. Nothing that runs on the
-CPU calls them. So they are not installed, and one library whose functions do nothing but stop the process stands in for
-all of them: the loader is content, and a call that was not expected is seen.
+The ordinary wheels of torch need a dozen such libraries and do not load if one is missing, but nothing that runs on the
+CPU calls them. So the libraries are not installed, and one stub library replaces them all. Its functions stop the
+process, so an unexpected call is noticed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from driftline.core.errors import DriftlineError
 from driftline.core.text import first_line
 
-# The runtime is small and is called while torch is imported: it stays.
+# The CUDA runtime is small and called while torch is imported, so it is installed.
 _GPU_ONLY = re.compile(r"(nvidia-(?!cuda-runtime)|cuda-|triton\b|pytorch-triton)")
 _STAND_IN = "libgpu_absent.so"
 _SOURCE = """\
@@ -29,19 +29,19 @@ static void absent(void) {
     abort();
 }
 """
-# Between them they need all that `import torch` loads.
+# These libraries together need everything that `import torch` loads.
 _LOADED = ("libtorch_global_deps.so", "libtorch.so", "libtorch_python.so")
 
 
 def is_gpu_only(package: str) -> bool:
-    """Can torch do without this package as long as it computes on the CPU?"""
+    """True if torch does not need this package to compute on the CPU."""
     return bool(_GPU_ONLY.match(package))
 
 
 def stand_in_for_gpu(libraries: Path) -> tuple[str, ...]:
-    """Make what is in `torch/lib` loadable without the GPU libraries that are missing; the names of those."""
+    """Make the libraries in `torch/lib` loadable without the missing GPU libraries; return the names of those."""
     missing: set[str] = set()
-    functions: defaultdict[str, set[str]] = defaultdict(set)  # by the version that is asked for; "" for none
+    functions: defaultdict[str, set[str]] = defaultdict(set)  # by the symbol version that is asked for; "" for none
     for library in _LOADED:
         if not (libraries / library).exists():
             continue
@@ -49,7 +49,7 @@ def stand_in_for_gpu(libraries: Path) -> tuple[str, ...]:
         text = told.stdout + told.stderr
         missing.update(re.findall(r"^\s*(\S+) => not found", text, re.MULTILINE))
         for name, version in re.findall(r"undefined symbol: (\w+)(?:, version (\S+))?", text):
-            if not name.startswith(("Py", "_Py")):  # these are the interpreter's
+            if not name.startswith(("Py", "_Py")):  # symbols of the interpreter
                 functions[version].add(name)
     if missing:
         _compile(libraries, functions)
@@ -65,7 +65,7 @@ def _compile(folder: Path, functions: Mapping[str, set[str]]) -> None:
             "This torch is a build for CUDA. To run it on the CPU, without its GPU libraries, a C compiler is needed"
             " (cc, gcc or clang), as for TorchInductor itself: install one."
         )
-    names = sorted(set().union(*functions.values()))  # one may be asked for with and without a version: it serves both
+    names = sorted(set().union(*functions.values()))  # one definition serves names with and without a version
     source = _SOURCE + "".join(f"void {name}(void) {{ absent(); }}\n" for name in names)
     versions = "".join(
         f"{version} {{ global: {' '.join(f'{name};' for name in sorted(group))} }};\n"

@@ -1,11 +1,11 @@
-"""Other versions: isolated environments, each holding one release of a compiler.
+"""Isolated environments, each with one release of a compiler.
 
 `driftline env add onnxruntime==1.15.1` makes a virtualenv with that release and numpy; then `onnxruntime@1.15.1` is a
-target like any other. Driftline itself is not installed there: its worker needs the standard library and numpy only.
+target like any other. Driftline itself is not installed there: its worker needs only the standard library and numpy.
 
-An environment is built in a folder of its own and renamed when it is finished, so one that can be seen is whole. A file
-lock, which the installer's processes hold as well, keeps two builders of the same release apart and tells a folder in
-the making from one that was left behind.
+An environment is built in a folder of its own and renamed when it is finished, so a visible one is complete. A file
+lock, which the installer's processes hold as well, keeps two builders of one release apart, and distinguishes a folder
+under construction from an abandoned one.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)==(\d[A-Za-z0-9.
 _RECORD = "environment.json"
 _BUILDING = ".building-"
 
-# What every worker needs: arrays, and the small floats that numpy itself does not know.
+# Packages that every worker needs: arrays, and the small floats that numpy lacks.
 _BASICS = ("numpy", "ml_dtypes")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """One installed release."""
+    """One installed release of a package, in an environment of its own."""
 
     package: str
     version: str
@@ -57,10 +57,10 @@ class Environment:
 
 
 def list_environments() -> list[Environment]:
-    """Every finished environment, by package and version."""
+    """Return every finished environment, by package and version."""
     found = []
     for record in sorted(_home().glob(f"[!.]*/{_RECORD}")):
-        with contextlib.suppress(OSError, ValueError, KeyError):  # removed meanwhile, or not ours
+        with contextlib.suppress(OSError, ValueError, KeyError):  # removed meanwhile, or made by another program
             value = json.loads(record.read_text())
             extras = tuple(value["extras"])
             path = str(record.parent)  # the cache may have been moved
@@ -69,12 +69,13 @@ def list_environments() -> list[Environment]:
 
 
 def find_environment(packages: Sequence[str], version: str | None) -> Environment | None:
-    """The environment with one of these packages; without a version, the newest made."""
+    """Return the environment with one of these packages, or None; without a version, the newest one."""
     matches = [e for e in list_environments() if e.package in packages and version in (None, e.version)]
     return max(matches, key=lambda e: e.made, default=None)
 
 
 def require_environment(packages: Sequence[str], version: str) -> Environment:
+    """Return the environment of a release. Raises BackendUnavailable if there is none."""
     environment = find_environment(packages, version)
     if environment is None:
         if not packages:
@@ -88,10 +89,11 @@ def require_environment(packages: Sequence[str], version: str) -> Environment:
 
 
 def add_environment(requirement: str, extras: Sequence[str] = (), report: Announce = lambda line: None) -> Environment:
-    """Make an environment, check that the package imports there, and record it. Nothing half-made is left behind."""
+    """Make an environment, check that the package imports there, and record it. An unfinished environment is
+    removed."""
     package, version = _parse(requirement)
     for extra in extras:
-        if not re.match(r"[A-Za-z0-9]", extra):  # an option of the installer's, or nothing at all
+        if not re.match(r"[A-Za-z0-9]", extra):  # an option of the installer, or an empty text
             raise DriftlineError(f"{extra!r} is not a requirement; write it as in --with onnx==1.14.1.")
     name = f"{package}-{version}"
     existing = _reuse(package, version, extras)
@@ -99,7 +101,7 @@ def add_environment(requirement: str, extras: Sequence[str] = (), report: Announ
         return existing
     _sweep()
     with _locked(name, report) as held:
-        existing = _reuse(package, version, extras)  # made by somebody else while we waited
+        existing = _reuse(package, version, extras)  # another process made it meanwhile
         if existing:
             return existing
         final, building = _home() / name, _home() / f"{_BUILDING}{name}"
@@ -120,6 +122,7 @@ def add_environment(requirement: str, extras: Sequence[str] = (), report: Announ
 
 
 def remove_environment(requirement: str) -> None:
+    """Delete the environment of a requirement. Raises DriftlineError if there is none."""
     package, version = _parse(requirement)
     known = {e.requirement: e for e in list_environments()}
     wanted = f"{package}=={version}"
@@ -128,12 +131,12 @@ def remove_environment(requirement: str) -> None:
             f"There is no environment {wanted!r}.{did_you_mean(wanted, known)} Known: {', '.join(known) or 'none'}."
         )
     path = Path(known[wanted].path)
-    (path / _RECORD).unlink()  # first: what is half removed must not look finished
+    (path / _RECORD).unlink()  # first, so that a half-removed environment does not look finished
     shutil.rmtree(path)
 
 
 def folder_size(path: str) -> int:
-    """Bytes of all files below a folder."""
+    """Return the size in bytes of all files below a folder."""
     return sum(f.stat().st_size for f in Path(path).rglob("*") if f.is_file() and not f.is_symlink())
 
 
@@ -161,7 +164,7 @@ def _reuse(package: str, version: str, extras: Sequence[str]) -> Environment | N
 
 @contextlib.contextmanager
 def _locked(name: str, report: Announce) -> Iterator[int]:
-    """Hold the lock of one release. It is freed by the kernel when the last process that holds it ends, however."""
+    """Hold the lock of one release. The kernel frees the lock when the last process that holds it ends."""
     held = _open_lock(name)
     try:
         try:
@@ -181,7 +184,7 @@ def _open_lock(name: str) -> int:
 
 
 def _sweep() -> None:
-    """Delete what killed builders left: unfinished folders whose lock is free."""
+    """Delete unfinished folders of killed builders: those whose lock is free."""
     for folder in _home().glob(f"{_BUILDING}*"):
         held = _open_lock(folder.name.removeprefix(_BUILDING))
         try:

@@ -1,7 +1,8 @@
-"""Further calls of a compiled program, in the worker that compiled it: one after the other, and from several threads.
+"""Makes further calls of a compiled program in the worker that compiled it: one after the other, and from several
+threads.
 
-A program that is right when it is called once may still be wrong the next time: it returns a buffer that an earlier
-call filled, or keeps what it should have computed anew; or two calls at the same time write to one buffer.
+A program that is right in a first call may be wrong in the next: it returns a buffer that an earlier call filled, keeps
+a value that it should compute again, or two calls at the same time write to one buffer.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from driftline.execute.new_memory import USUAL
 from driftline.execute.own_fault import is_ours
 from driftline.programs.opened import OpenedProgram
 
-Keep = Callable[[Arrays, int], str]  # puts the outputs for a sample away, and says where
+Keep = Callable[[Arrays, int], str]  # stores the outputs for a sample, and returns their place on a shelf
 
-MOST_SECONDS = 10.0  # a program for which the further calls would take longer is called once
+MOST_SECONDS = 10.0  # programs whose further calls would take longer are called once
 # Processor seconds: a program that takes longer to compile is not compiled again for inputs of another size.
 MOST_COMPILING = 6.0
 ROUNDS = 8  # calls of each thread
@@ -29,7 +30,7 @@ ROUNDS = 8  # calls of each thread
 
 @dataclass(frozen=True)
 class Repeated:
-    """Where the outputs of further calls are, and what one of them raised."""
+    """The places of the outputs of further calls, and the exception that one of them raised."""
 
     outputs: tuple[str, ...] = ()
     failure: Failure | None = None
@@ -37,8 +38,8 @@ class Repeated:
 
 @dataclass(frozen=True)
 class FurtherCalls:
-    """The inputs of further calls, how many threads call the program at the same time in the end, and what every byte
-    of new memory holds during each call. `resized` are the inputs of a last call, of another size."""
+    """The inputs of further calls, the number of threads that finally call the program at the same time, and the byte
+    in all new memory during each call. `resized`: the inputs of a last call, of another size."""
 
     inputs: tuple[Arrays, ...] = ()
     resized: Arrays | None = None
@@ -56,8 +57,8 @@ class FurtherCalls:
         durations: Mapping[str, float],
         compiling: float,
     ) -> Repeated:
-        """Call it. What threads get for a sample takes the place of its outputs where that differs; what they raise
-        is raised here. `compiling`: the processor seconds that compiling took."""
+        """Make the calls. If threads get other outputs for a sample, these replace the sample's outputs; an exception
+        in a thread is raised here. `compiling`: the processor seconds of the compilation."""
         each = durations.get(Stage.RUN.lower(), 0.0) / len(samples)
         threads = self.threads if backend.threads and not program.grad else 1
         if threads > 1 and each * threads * ROUNDS <= MOST_SECONDS:
@@ -86,13 +87,14 @@ NO_FURTHER_CALLS = FurtherCalls()
 def _differing(
     compiled: Compiled, program: OpenedProgram, samples: Sequence[Arrays], threads: int
 ) -> list[tuple[int, Arrays]]:
-    """Samples whose outputs are others when several threads call the program, with the first such outputs of each."""
+    """Return the samples whose outputs differ when several threads call the program, with the first such outputs of
+    each."""
     alone = []
     for arrays in samples:
         program.reseed()
         alone.append(_copied(compiled(_copied(arrays))))
     for arrays, first in zip(samples, alone, strict=True):
-        again = compiled(_copied(arrays))  # without a seed: a program that draws numbers returns others
+        again = compiled(_copied(arrays))  # without a seed: a program that draws random numbers returns others
         if not _same(first, again) or any(name.startswith("mutated:") for name in first):
             return []
 

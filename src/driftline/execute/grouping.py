@@ -1,4 +1,4 @@
-"""How many programs are divided: into equal pieces, or into groups that are compiled together."""
+"""Divides programs into equal pieces, or into groups that are compiled together."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Item = TypeVar("Item")
 
 
 def evenly(items: Sequence[Item], pieces: int) -> Iterator[Sequence[Item]]:
-    """So many pieces of about one size, in order; fewer when there are not enough items."""
+    """Split items into pieces of about equal size, in order; fewer pieces if there are not enough items."""
     count = min(pieces, len(items))
     ends = [round(len(items) * number / count) for number in range(count + 1)] if count else []
     return (items[start:end] for start, end in itertools.pairwise(ends))
 
 
 def in_company(items: Iterable[Item], company: Callable[[Item], str], size: int) -> Iterator[Sequence[Item]]:
-    """Programs of one company may be compiled together: they are split into groups of about equal size, so that no
-    group of one is left over. Each program without a company gets a group of its own."""
+    """Split programs into groups that may be compiled together: those with the same company, in groups of about equal
+    size up to `size`. Each program without a company is a group of its own."""
     companies: dict[str, list[Item]] = {}
     for item in items:
         companies.setdefault(company(item), []).append(item)

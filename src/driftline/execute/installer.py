@@ -1,4 +1,5 @@
-"""Fills the folder of an environment: with uv or pip, with numpy 1 where a release needs it, without GPU libraries."""
+"""Installs packages into the folder of an environment: with uv or pip, with numpy 1 if a release needs it, without GPU
+libraries."""
 
 from __future__ import annotations
 
@@ -21,17 +22,17 @@ from driftline.execute.releases import canonical, for_cpu, resolve
 
 
 def names(requirements: Sequence[str]) -> set[str]:
-    """Of the packages that requirements are about, in the spelling of package indexes and as they were written."""
+    """Return the names of the required packages, both as written and in the spelling of package indexes."""
     written = {re.split(r"[=<>!~\[; ]", requirement)[0] for requirement in requirements}
     return {canonical(name) for name in written} | {name.lower() for name in written}
 
 
 @dataclass
 class Installer:
-    """Installs into one folder. uv where it can, because it is fast; pip where torch is wanted or uv fails.
+    """Installs into one folder, with uv, which is fast, or with pip if torch is wanted or uv fails.
 
-    Builds of torch often come from places that only pip is told of: uv never installs one. Its GPU libraries weigh
-    gigabytes and are left out, and a torch that a package merely depends on is held to the release that runs Driftline.
+    Builds of torch often come from indexes that only pip is configured for, so uv never installs torch. Its GPU
+    libraries are left out. If a package merely depends on torch, the release of torch that runs Driftline is installed.
     """
 
     folder: Path
@@ -45,6 +46,7 @@ class Installer:
         return str(self.folder / "bin" / "python")
 
     def install(self, requirements: list[str]) -> None:
+        """Install the requirements into the folder, which is emptied first."""
         self.requirements = requirements
         shutil.rmtree(self.folder, ignore_errors=True)
         if "torch" not in names(requirements) and self._install_with_uv():
@@ -72,9 +74,10 @@ class Installer:
         return self._uv(self.requirements)
 
     def check_import(self, module: str) -> None:
-        """Old releases were built against numpy 1 and do not say so: try the import, and step back if it fails.
+        """Check that a module imports. Old releases were built against numpy 1 without saying so: if the import fails
+        with numpy 2, install numpy 1.
 
-        Some swallow the failure: they import with a warning and break later. The warning counts.
+        Some modules import with a warning and fail later, so the warning counts as a failure.
         """
         probe = [self.python, "-I", "-c", f"import numpy, {module}"]
         attempt = self._run(probe)
@@ -116,7 +119,7 @@ class Installer:
 
 
 def _complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """What pip has to say, in one sentence, and which releases there are when the one asked for does not exist."""
+    """Return pip's error in one sentence, with the available releases if the requested one does not exist."""
     text = done.stderr + done.stdout
     missing = re.search(r"satisfies the requirement (\S+)==(\S+) \(from versions: ([^)]*)\)", text)
     if missing:

@@ -1,4 +1,4 @@
-"""Landlock: the Linux interface by which a process gives up the right to write outside given folders.
+"""Landlock: the Linux interface with which a process gives up the right to write outside given folders.
 
 Standard library only: this runs in environments that have nothing else.
 """
@@ -30,11 +30,11 @@ _DEVICES = _MAKE_CHAR | _MAKE_BLOCK
 # The rights that each version of Landlock added.
 _RIGHTS = {1: (_PLAIN | _SPECIAL | _DEVICES) & ~_REFER & ~_TRUNCATE, 2: _REFER, 3: _TRUNCATE}
 _SCOPED_SINCE = 6
-_SCOPES = 0b11  # abstract sockets of processes outside, and signals to them
+_SCOPES = 0b11  # abstract sockets of processes outside the sandbox, and signals to these processes
 
 
 def abi() -> int:
-    """Return the version of Landlock in this kernel, or 0 where there is none."""
+    """Return the version of Landlock in this kernel, or 0 if the kernel has none."""
     return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), 1)))
 
 
@@ -46,9 +46,9 @@ def scoped() -> bool:
 def restrict(writable: Iterable[Path | str], plain: Iterable[Path | str]) -> None:
     """Give up writing anywhere else, for this process and all that it starts.
 
-    Below `writable` everything may be made but device nodes. Below `plain` only files and folders may be made: no
-    links, pipes or sockets, and nothing is moved there from another folder. Nothing is done on a kernel without
-    Landlock. Raises `OSError` where a kernel that has it refuses.
+    Below `writable` anything but device nodes may be created. Below `plain` only files and folders may be created: no
+    links, pipes or sockets, and nothing can be moved there from another folder. Does nothing on a kernel without
+    Landlock. Raises `OSError` if a kernel with Landlock refuses.
     """
     version = abi()
     if version < 1:

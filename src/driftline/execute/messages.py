@@ -1,4 +1,4 @@
-"""What parent, nursery and worker say to each other. Jobs carry requests and answers of tasks (`core/task.py`)."""
+"""The messages between parent, nursery and worker. Jobs carry requests and answers of tasks (`core/task.py`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NotReady:
 
 @dataclass(frozen=True)
 class Fork:
-    """Make a worker. Its socket comes beside the message."""
+    """An order to fork a worker. The worker's socket is sent beside the message."""
 
     number: int
     log: str
@@ -38,7 +38,7 @@ class Fork:
 
 @dataclass(frozen=True)
 class Serve:
-    """Become the worker. Its socket comes beside the message."""
+    """An order to become the worker. Its socket is sent beside the message."""
 
     log: str
 
@@ -56,7 +56,7 @@ class Forked:
 
 @dataclass(frozen=True)
 class Exited:
-    """`status` is that of `os.wait`."""
+    """A worker has ended; `status` is that of `os.wait`."""
 
     number: int
     status: int
@@ -67,7 +67,7 @@ class Exited:
 
 
 class Ending(StrEnum):
-    """How a job ended: with an answer or a mistake of ours (done), or with the worker."""
+    """How a job ended: DONE with an answer or an exception of the task; otherwise the worker ended."""
 
     DONE = "done"
     DIED = "died"
@@ -79,12 +79,12 @@ class Ending(StrEnum):
 class Job:
     task: str
     request: Json
-    vouched: bool = False  # files of the job may bring code
+    vouched: bool = False  # files of the job may contain code
 
 
 @dataclass(frozen=True)
 class Started:
-    """The job has arrived."""
+    """The worker has received the job."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Entered:
 
 @dataclass(frozen=True)
 class Lap:
-    """One of many things is done: the time limit is for the next one."""
+    """One of many items of a job is done: the time limit starts again for the next one."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,14 @@ class OutOfMemory:
 
 @dataclass(frozen=True)
 class Mistaken:
-    """The task raised. It turns the compiler's errors into values, so this is a fault of ours."""
+    """The task raised an exception. Tasks turn a compiler's errors into values, so this is a fault of Driftline."""
 
     error: str
     traceback: str
     peak_memory: int = 0
 
 
-# -- which message goes which way
+# -- the messages in each direction
 
 Sent = TypeVar("Sent")
 Received = TypeVar("Received")
@@ -125,11 +125,11 @@ Received = TypeVar("Received")
 
 @dataclass(frozen=True)
 class Link(Generic[Sent, Received]):
-    """What one end of a channel sends, and what it receives: unions of dataclasses."""
+    """The messages that one end of a channel sends and receives, as unions of dataclasses."""
 
     sends: Any
     receives: Any
-    most: int = 64 << 20  # bytes of a message, in both directions: tensors lie in files
+    most: int = 64 << 20  # bytes of a message, in both directions: tensors are sent in files
 
 
 ToNursery = Warm | Fork | Serve | Kill

@@ -1,7 +1,7 @@
 """Fills new memory with a known byte while a compiled program runs.
 
-A kernel that leaves part of its output unwritten returns whatever the memory held before: often zeros, which are right
-by chance. With a known byte the same kernel is wrong in every run, and two runs with different bytes tell memory that
+A kernel that leaves part of its output unwritten returns the old content of the memory: often zeros, which are right by
+chance. With a known byte the kernel is wrong in every run, and two runs with different bytes distinguish memory that
 was never written from a wrong computation.
 """
 
@@ -14,16 +14,16 @@ from contextlib import contextmanager
 from driftline.backends.base import Compiled
 from driftline.core.tensors import Arrays
 
-# Floats of every width that repeat one of these bytes are ordinary positive numbers: 3.0 and 0.75 in float32.
+# Floats of every width that consist of one of these bytes are ordinary positive numbers: 3.0 and 0.75 in float32.
 USUAL, OTHER = 0x40, 0x3F
 M_PERTURB = -6  # of glibc's malloc.h: new memory holds the complement of the low byte, freed memory the byte itself
 
 
 @contextmanager
 def new_memory_filled(byte: int) -> Iterator[None]:
-    """Every byte of memory that the C library hands out inside the block is `byte`, where the library can do this."""
+    """Fill the memory that the C library allocates inside the block with `byte`, if the library can do this."""
     tell = getattr(ctypes.CDLL(None), "mallopt", None)
-    if tell is None:  # glibc alone has it
+    if tell is None:  # only glibc has it
         yield
         return
     tell(M_PERTURB, byte ^ 0xFF)
@@ -34,7 +34,7 @@ def new_memory_filled(byte: int) -> Iterator[None]:
 
 
 def in_filled_memory(compiled: Compiled, byte: int) -> Compiled:
-    """The compiled program, called while new memory is filled."""
+    """Return the compiled program, wrapped so that new memory is filled during each call."""
 
     def call(arrays: Arrays) -> Arrays:
         with new_memory_filled(byte):

@@ -1,4 +1,5 @@
-"""The parent's side of a nursery, from which workers are forked, and of the keeper, which cleans up after us."""
+"""The parent's side of a nursery, from which workers are forked, and of the keeper, which cleans up after the
+parent."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ from driftline.execute.workspace import Workspace
 
 
 class Keeper:
-    """A small process that outlives us by a moment, to kill what we leave behind if we are killed ourselves."""
+    """A small process that outlives this one by a moment, to kill its remaining processes if it is killed."""
 
     def __init__(self, workspace: Workspace) -> None:
         reading, self._lifeline = os.pipe()
@@ -51,7 +52,7 @@ class Keeper:
             stderr=subprocess.DEVNULL,
             env={},
             cwd="/",
-            start_new_session=True,  # Ctrl-C is for us, not for it
+            start_new_session=True,  # Ctrl-C must not end the keeper
         )
         os.close(reading)
 
@@ -61,8 +62,8 @@ class Keeper:
 
 
 class NurseryHandle:
-    """The parent's handle on a nursery process. A thread of ours sorts what it says: which worker
-    was forked, which has ended."""
+    """The parent's handle on a nursery process. A thread sorts the nursery's messages: which worker was forked, which
+    has ended."""
 
     _numbers = itertools.count()
 
@@ -92,7 +93,7 @@ class NurseryHandle:
             )
 
     def warm(self, end: Callable[[], float]) -> None:
-        """Import what is slow. Raises `WorkerStartError`; then it is to be destroyed."""
+        """Import the slow modules. Raises `WorkerStartError`; then the nursery must be destroyed."""
         kind, log = self._kind, self._log
         began = time.monotonic()
         try:
@@ -113,12 +114,12 @@ class NurseryHandle:
         self._reader.start()
 
     def interrupt(self) -> None:
-        """From another thread, while it is warmed: end the process; the thread that waits for it notices."""
+        """End the process, from another thread, while it imports modules; the thread that waits for it notices."""
         if self._process.returncode is None:
             kill_tree(self._process.pid)
 
     def fork(self, go_on: Callable[[], None]) -> WorkerHandle:
-        """A new worker. `go_on` raises when it is no longer wanted."""
+        """Fork a new worker and return its handle. `go_on` raises an exception if the worker is no longer wanted."""
         number = next(self._numbers)
         log = self._workspace.log_path()
         channel, theirs = channel_pair(PARENT_OF_WORKER)
@@ -135,14 +136,13 @@ class NurseryHandle:
                 if number not in self._forked:
                     raise ChannelClosed("its nursery is gone")
                 pid = self._forked.pop(number)
-        except (
-            BaseException
-        ):  # `go_on` raises what ends the pool, and Ctrl-C may come: no end of the channel is left open
+        except BaseException:  # `go_on` may raise, or Ctrl-C come: close both ends of the channel
             channel.close()
             raise
         return WorkerHandle(channel, number, pid, log, self)
 
     def become_worker(self) -> WorkerHandle:
+        """Turn the nursery process into the worker itself, and return its handle."""
         log = self._workspace.log_path()
         channel, theirs = channel_pair(PARENT_OF_WORKER)
         with theirs:
@@ -150,7 +150,7 @@ class NurseryHandle:
         return WorkerHandle(channel, -1, self._process.pid, log, self)
 
     def exit_of(self, number: int, timeout: float) -> Exited | None:
-        """How a worker ended, once it has; `None` when that is not known."""
+        """Return how a worker ended, or None if it is not known within the timeout."""
         if number < 0:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout)
@@ -161,14 +161,15 @@ class NurseryHandle:
             return self._exits.get(number)
 
     def has_lost(self, number: int) -> bool:
-        """Has the worker ended, or its nursery, without which no worker lives?"""
+        """True if the worker has ended, or its nursery, without which no worker lives."""
         if number < 0:
             return self._process.poll() is not None
         with self._news:
             return self._gone or number in self._exits
 
     def end_worker(self, number: int) -> None:
-        """Kill a worker and all it started. Only the nursery may signal it: it knows whether the pid is still its."""
+        """Kill a worker and everything that it started. Only the nursery may signal it, since it knows whether the pid
+        is still that of the worker."""
         if number >= 0:
             with contextlib.suppress(ChannelClosed, ChannelTimeout), self._sending:
                 self._control.send(Kill(number), timeout=limits.SEND_TIMEOUT)
@@ -176,12 +177,12 @@ class NurseryHandle:
         kill_tagged(self._tag)
 
     def condemn(self) -> None:
-        """It does not do what it is told, being stopped, say. Holders of its workers get others."""
+        """Kill a nursery that does not respond, for example because it was stopped. Its workers' users get others."""
         self.interrupt()
 
     @property
     def gone(self) -> bool:
-        """Has it ended, and all its workers with it?"""
+        """True if the nursery has ended, and all its workers with it."""
         with self._news:
             return self._gone
 
@@ -207,15 +208,17 @@ class NurseryHandle:
             self._news.notify_all()
 
     def kill(self) -> None:
+        """Kill the nursery and all its workers, and release its resources."""
         if self._process.returncode is None:
             kill_tree(self._process.pid)
-        self._control.hang_up()  # only now: the nursery would end at this, before its family could be listed
+        self._control.hang_up()  # not earlier: the nursery would end, before its processes could be listed
         self._reader.join()
         self.destroy()
 
     def destroy(self) -> None:
-        # All of its family is below it, since orphans are adopted; killed first and alone, it would set free those that
-        # have dropped the tag. Not reaped yet, its pid cannot be anybody else's.
+        """Kill the nursery's processes, wait for its end, and close its channel."""
+        # Orphans are adopted, so all its processes are below it; killing it alone would lose those without the tag.
+        # Its pid cannot be reused, since it is not reaped yet.
         if self._process.returncode is None:
             kill_tree(self._process.pid)
         kill_tagged(self._tag)
@@ -228,14 +231,14 @@ class NurseryHandle:
 
 
 def _wait_or_kill(process: subprocess.Popen[bytes]) -> int:
-    """The exit code of a process that is about to end; one that does not, being stopped, say, is killed."""
+    """Return the exit code of a process that is about to end; kill it if it does not end in time."""
     try:
         return process.wait(limits.END_TIMEOUT)
     except subprocess.TimeoutExpired:
         process.kill()
     try:
         return process.wait(limits.END_TIMEOUT)
-    except subprocess.TimeoutExpired:  # it hangs in the kernel, and waiting is useless
+    except subprocess.TimeoutExpired:  # the process hangs in the kernel: waiting is useless
         return -signal.SIGKILL
 
 

@@ -1,9 +1,8 @@
-"""Is an exception that came out of a backend a fault of ours, and not the compiler's?
+"""Decides whether an exception from a backend is a fault of Driftline, and not of the compiler.
 
-Most of what a compiler raises passes through our own code, and compilers written in C leave no frames: where an
-exception was raised says whose it is only if it was raised in our code, by an instruction that calls nobody. A backend
-that reports what a compiler said does so by `raise`. To call a compiler in a way that it does not have is our fault
-too.
+Most exceptions of a compiler pass through Driftline's code, and compilers written in C leave no frames. An exception is
+Driftline's if it was raised in Driftline's code by an instruction that makes no call. A backend that reports a
+compiler's message uses `raise`. A call of a compiler with wrong arguments is a fault of Driftline too.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import re
 from pathlib import Path
 from types import TracebackType
 
-# What drives compilers. Models of ours run inside of them, where an attribute that is missing is a tracer's.
+# The code that drives compilers. Driftline's models run inside compilers, where a missing attribute is a tracer's.
 _OURS = tuple(f"{Path(__file__).resolve().parents[1] / part}/" for part in ("backends", "execute"))
 _CALLED_WRONGLY = re.compile(
     r"unexpected keyword argument|takes .* positional argument|missing \d+ required"
     r"|incompatible (function|constructor) argument"
 )
-# What is iterated over or unpacked is what the compiler gave.
+# Iterated or unpacked objects come from the compiler.
 _ON_RESULTS = ("FOR_ITER", "GET_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND")
 _FAULTS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError, TypeError, ValueError
@@ -27,7 +26,7 @@ _FAULTS = (
 
 
 def is_ours(error: BaseException) -> bool:
-    """Was it raised in Driftline's own code, and by none that this called?"""
+    """True if an exception was raised in Driftline's own code, and not by code that it called."""
     last = _innermost(error.__traceback__)
     if last is None or not last.tb_frame.f_code.co_filename.startswith(_OURS) or type(error) not in _faults():
         return False
@@ -40,7 +39,7 @@ def is_ours(error: BaseException) -> bool:
 
 
 def _faults() -> set[type[BaseException]]:
-    """Exceptions of Python itself; a compiler has its own subclasses of them."""
+    """Return the exception classes of Python itself; a compiler has its own subclasses of them."""
     found: set[type[BaseException]] = set()
     waiting: list[type[BaseException]] = list(_FAULTS)
     while waiting:

@@ -1,7 +1,7 @@
-"""The pool: runs tasks in isolated worker processes and reports what became of them.
+"""The pool: runs tasks in isolated worker processes and reports their outcome.
 
-A *nursery* process is kept for each kind of worker (an interpreter with certain modules warm); workers are forked from
-it and reused until they fail or have served their share of jobs. See `worker.py` for the other side.
+A *nursery* process is kept for each kind of worker (an interpreter with certain modules imported). Workers are forked
+from it and reused until they fail or have served their share of jobs. See `worker.py` for the other side.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ class Pool:
         self._closed = False
         self._slots: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         self._most_idle = math.inf
-        self.deadline = math.inf  # of `time.monotonic`: what runs then is ended, and nothing more is begun
+        self.deadline = math.inf  # of `time.monotonic`: running tasks are ended then, and no more are begun
 
     def bound(self, jobs: int) -> None:
-        """From now on so many tasks run at once, whoever asks; others wait (`slots.py`). Idle workers hold memory: one
-        of each kind is kept, and beyond that a few for each task (`limits.IDLE_PER_JOB`)."""
+        """Limit the number of tasks that run at once; others wait (`slots.py`). Idle workers hold memory: one of each
+        kind is kept, and beyond that a few for each task (`limits.IDLE_PER_JOB`)."""
         self._slots = Slots(jobs)
         self._most_idle = limits.IDLE_PER_JOB * jobs
 
     def warm(self, kind: WorkerKind) -> None:
-        """Import what workers of this kind need, before they are asked for. One that cannot start is no error yet."""
+        """Import the modules of this kind of worker ahead of its use. A failure to start is not reported here."""
         if kind.fork:
             with contextlib.suppress(WorkerStartError, PoolInterrupted, OSError):
                 self._nursery(kind, self._interruptions)
@@ -76,10 +76,10 @@ class Pool:
         fresh: bool = False,
         entering: Announce = lambda stage: None,
     ) -> TaskReport[Answer]:
-        """Run one task to its end. Raises `WorkerStartError` when the worker cannot even start.
+        """Run one task to its end. Raises `WorkerStartError` if the worker cannot start.
 
-        `fresh` gives the task a process that has run nothing before it, and runs nothing after it. `entering` is called
-        with each stage that the task announces.
+        `fresh` gives the task a process that runs nothing before and nothing after it. `entering` is called with each
+        stage that the task announces.
         """
         began = self._interruptions
         job = Job(task.name, encode(task.request, request), vouched())
@@ -87,7 +87,7 @@ class Pool:
         while True:
             reused = False
             if kind.fork and (fresh or not self._idle.get(kind)):
-                self._nursery(kind, began)  # who waits for an import has no place: it is there for others
+                self._nursery(kind, began)  # a task that waits for an import takes no slot
             try:
                 with self._slots:
                     worker = self._acquire(kind, fresh, began)
@@ -95,13 +95,13 @@ class Pool:
                     report = self._run_on(worker, began, kind, job, timeout, memory_limit, fresh, entering)
                 return report if report.ending is not Ending.DONE else _read_answer(task, report)
             except Lost as error:
-                lost += not reused  # there are only so many idle workers
+                lost += not reused  # reused workers do not count: their number is limited
                 if lost >= limits.STARTS:
                     raise WorkerStartError(killed_each_time(kind, str(error))) from error
 
     def ask(self, kind: WorkerKind, task: Task[Request, Answer], request: Request, *, timeout: float = 300.0) -> Answer:
-        """The answer to a task of our own, which has one: where its process was killed, it is run again, a few times.
-        Raises `WorkerStartError` when there is none."""
+        """Return the answer to one of Driftline's own tasks. If its process is killed, the task is run again, a few
+        times. Raises `WorkerStartError` if there is no answer."""
         for _ in range(limits.STARTS):
             report = self.run(kind, task, request, timeout=timeout)
             if report.answer is not None:
@@ -114,8 +114,8 @@ class Pool:
 
     @contextlib.contextmanager
     def hold(self, kind: WorkerKind) -> Iterator[HeldWorker]:
-        """A worker of one's own inside the block: its tasks run in one process, and find there what earlier ones left,
-        such as a compiled model. Raises `WorkerStartError` when the worker cannot start."""
+        """Hold a worker inside the block: its tasks run in one process, and find the results of earlier ones there,
+        such as a compiled model. Raises `WorkerStartError` if the worker cannot start."""
         began = self._interruptions
         worker = self._acquire(kind, True, began)
         try:
@@ -124,7 +124,8 @@ class Pool:
             worker.dismiss()
 
     def _go_on(self, began: int) -> None:
-        """Nothing more is to be done for a call that began before the last interruption."""
+        """Raise PoolInterrupted if the pool was closed or interrupted since `began`, PoolExpired if its time is
+        over."""
         if self._closed or self._interruptions != began:
             raise PoolInterrupted("the pool is closed" if self._closed else "the job was interrupted")
         if time.monotonic() >= self.deadline:
@@ -157,7 +158,7 @@ class Pool:
         return report
 
     def _is_fit(self, worker: WorkerHandle, kind: WorkerKind, began: int) -> bool:
-        """May a process that is not forked serve another task?"""
+        """True if a process that is not forked may serve another task."""
         if kind.fit is None:
             return False
         job = Job(FIT.name, encode(FitRequest, FitRequest(*kind.fit)))
@@ -168,8 +169,8 @@ class Pool:
         return report.ending is Ending.DONE and decode(FitAnswer, report.answer).fit
 
     def _too_many(self) -> WorkerHandle | None:
-        """An idle worker to part with, where there are more than are kept: of the kind that has most, but not its
-        last one. What a worker has imported beyond its nursery is worth seconds."""
+        """Return an idle worker to end if more are idle than may be kept, else None: one of the most frequent kind, but
+        not its last. Its imports beyond those of the nursery are worth seconds."""
         most = max(self._idle.values(), key=len)
         if len(most) < 2 or sum(map(len, self._idle.values())) <= self._most_idle:
             return None
@@ -184,7 +185,7 @@ class Pool:
         memory_limit: int,
         entering: Announce = lambda stage: None,
     ) -> TaskReport[Json]:
-        """One job on this worker; while it runs, it can be interrupted."""
+        """Run one job on this worker; it can be interrupted meanwhile."""
         try:
             with self._lock:
                 self._go_on(began)
@@ -207,7 +208,7 @@ class Pool:
             nursery = self._nursery(kind, began)
             try:
                 return nursery.fork(lambda: self._go_on(began))
-            except (ChannelClosed, ChannelTimeout) as error:  # somebody killed or stopped it: once more, from scratch
+            except (ChannelClosed, ChannelTimeout) as error:  # killed or stopped from outside: try once more
                 said = str(error)
                 with self._lock:
                     if self._nurseries.get(kind) is nursery:
@@ -246,12 +247,12 @@ class Pool:
         except BaseException as error:
             nursery.destroy()
             if isinstance(error, WorkerStartError):
-                self._go_on(began)  # it was ended by us
+                self._go_on(began)  # Driftline ended it
             raise
         finally:
             with self._lock:
                 self._warming.discard(nursery)
-        if self._interruptions != began:  # it will be killed: it must not be reused
+        if self._interruptions != began:  # it will be killed, and must not be reused
             nursery.kill()
             self._go_on(began)
         return nursery
@@ -264,17 +265,17 @@ class Pool:
         try:
             return NurseryHandle(kind, self.workspace, self._start_timeout)
         except OSError:
-            self._go_on(began)  # the workspace went with the pool
+            self._go_on(began)  # the workspace was removed with the pool
             raise
 
     @property
     def kinds(self) -> int:
-        """How many kinds of workers are warm."""
+        """The number of kinds of workers with a running nursery."""
         return len(self._nurseries)
 
     def interrupt(self) -> None:
-        """End all running jobs, also those that still wait for a worker; their callers, in other threads, get
-        `PoolInterrupted`. The pool stays usable."""
+        """End all running and waiting jobs; their callers, in other threads, get `PoolInterrupted`. The pool stays
+        usable."""
         with self._lock:
             self._interruptions += 1
             warming, busy = list(self._warming), list(self._busy)
@@ -286,6 +287,7 @@ class Pool:
             worker.interrupt()
 
     def close(self) -> None:
+        """End all workers and nurseries, and remove the workspace."""
         with self._lock:
             self._closed = True
             workers = [worker for idle in self._idle.values() for worker in idle]
@@ -310,8 +312,8 @@ class Pool:
 
 
 class HeldWorker:
-    """A worker that is kept for several tasks. After one that did not come to its end, its process is gone, and every
-    further task has the same end."""
+    """A worker that is kept for several tasks. Once a task has not finished, its process is gone, and every further
+    task returns the same report."""
 
     def __init__(self, pool: Pool, worker: WorkerHandle, began: int) -> None:
         self._pool = pool
@@ -327,8 +329,8 @@ class HeldWorker:
         timeout: float = 300.0,
         memory_limit: int = 8 << 30,
     ) -> TaskReport[Answer]:
-        """Run one task in the process that is held. Raises `WorkerStartError` when that process was killed before it
-        could begin."""
+        """Run one task in the held process. Raises `WorkerStartError` if that process was killed before the task could
+        begin."""
         report = self._ended
         if report is None:
             job = Job(task.name, encode(task.request, request), vouched())
@@ -345,5 +347,5 @@ class HeldWorker:
 def _read_answer(task: Task[Any, Answer], report: TaskReport[Json]) -> TaskReport[Answer]:
     try:
         return replace(report, answer=decode(task.answer, report.answer))
-    except DAMAGES:  # nobody but the worker can have written it
+    except DAMAGES:  # only the worker can have written it
         return replace(report, ending=Ending.DIED, detail=DAMAGED, answer=None)

@@ -1,10 +1,10 @@
-"""Ending processes and everything they started, and reading what they use. Linux's /proc, standard library only.
+"""Ends processes with everything they started, and reads their resource usage. Linux's /proc, standard library only.
 
-Two ways lead from a worker to its offspring: the family tree, and a *tag*, an environment variable that every process
-under a nursery inherits. The tree is exact while its root lives; the tag finds what was orphaned.
+The descendants of a worker are found by the process tree and by a *tag*, an environment variable that every process
+under a nursery inherits. The tree is exact while its root lives; the tag finds orphans.
 
-Run as a program, this file is the *keeper*: it waits until its parent is gone, however that ended, and then kills every
-process that carries the parent's tag. It imports nothing that could hang.
+Run as a program, this file is the *keeper*: it waits until its parent is gone, for whatever reason, and then kills
+every process with the parent's tag. It imports nothing that could hang.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 TAG = "DRIFTLINE_WORKER"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_ROUNDS = 100  # looks at a tree that grows while it is stopped
+_ROUNDS = 100  # reads of a tree that grows while it is being stopped
 
 
 def children(pid: int) -> list[int]:
-    """Direct children; none when the process is gone."""
+    """Return the direct children of a process; an empty list if it is gone."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.scandir(f"/proc/{pid}/task"):
@@ -36,7 +36,7 @@ def children(pid: int) -> list[int]:
     return found
 
 
-# Kernels may be built without these files; then parents are looked up instead.
+# Kernels may be built without these files; then the parents of all processes are read instead.
 _CHILDREN_FILES = os.access(f"/proc/self/task/{os.getpid()}/children", os.R_OK)
 
 
@@ -51,7 +51,7 @@ def _parent(pid: int) -> int:
 
 
 def descendants(pid: int) -> list[int]:
-    """Everything below a process, nearest first."""
+    """Return all descendants of a process, nearest first."""
     found: list[int] = []
     queue = [pid]
     while queue:
@@ -66,9 +66,9 @@ def kill(pids: Iterable[int]) -> None:
 
 
 def kill_tree(pid: int) -> None:
-    """SIGKILL to a process and all its descendants. The caller must know that the pid is still that process.
+    """Send SIGKILL to a process and all its descendants. The caller must know that the pid is still that process.
 
-    They are stopped before any is killed: what forks without end is quicker than the code that reads its tree.
+    They are stopped before any is killed: a process that forks without end is faster than the code that reads its tree.
     """
     stopped: set[int] = set()
     for _ in range(_ROUNDS):
@@ -87,7 +87,7 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def tagged(prefix: str) -> list[int]:
-    """Living processes whose tag begins so."""
+    """Return the living processes whose tag begins with `prefix`."""
     wanted = f"{TAG}={prefix}".encode()
     found = []
     for pid in _all_pids():
@@ -98,22 +98,24 @@ def tagged(prefix: str) -> list[int]:
 
 
 def kill_tagged(prefix: str, patience: float = 5.0) -> None:
-    """Kill all processes with this tag, and those they start meanwhile, until there are none."""
+    """Kill all processes with this tag, and those that they start meanwhile, until there are none or the time is
+    over."""
     deadline = time.monotonic() + patience
     while (found := tagged(prefix)) and time.monotonic() < deadline:
         for pid in found:
             kill_tree(pid)
-        time.sleep(0.005)  # the kernel needs a moment; there is nothing to wait on for processes of others
+        time.sleep(0.005)  # the kernel needs a moment, and processes that are not children cannot be waited for
 
 
 class TreeUsage(NamedTuple):
-    """What a process and its descendants have; nothing when it is gone."""
+    """The resources of a process and its descendants; zero memory if the process is gone."""
 
     memory: int  # bytes that are resident
     processes: int
 
 
 def tree_usage(pid: int) -> TreeUsage:
+    """Return the memory and the number of processes of a process tree."""
     members = (pid, *descendants(pid))
     resident = 0
     for member in members:
@@ -123,7 +125,7 @@ def tree_usage(pid: int) -> TreeUsage:
 
 
 def describe_exit(status: int) -> str:
-    """A wait status in words: `SIGSEGV`, `exit code 3`."""
+    """Describe a wait status: `SIGSEGV`, `exit code 3`."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         with contextlib.suppress(ValueError):  # real-time signals have no name
@@ -133,12 +135,13 @@ def describe_exit(status: int) -> str:
 
 
 def keeper_command(lifeline: int, prefix: str) -> list[str]:
-    """How to start a keeper that watches the reading end of a pipe. Isolated: it must start fast, and always."""
+    """Return the command that starts a keeper on the reading end of a pipe. Isolated mode, so that it always starts,
+    and fast."""
     return [sys.executable, "-I", "-S", __file__, str(lifeline), prefix]
 
 
 def _keep(lifeline: int, prefix: str) -> None:
-    while os.read(lifeline, 64):  # returns nothing when the last writer is gone
+    while os.read(lifeline, 64):  # returns nothing once the last writer is gone
         pass
     kill_tagged(prefix)
 

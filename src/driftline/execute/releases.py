@@ -1,6 +1,6 @@
-"""Which releases of a package can be installed here, and how much that would download.
+"""Lists the releases of a package that can be installed here, and their download sizes.
 
-Asked through pip and uv, so that whatever index, mirror or folder the user has configured is the one that answers.
+Pip and uv are asked, so that the index, mirror or folder that the user has configured is used.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from driftline.execute.cpu_torch import is_gpu_only
 
 
 def list_releases(package: str) -> list[str]:
-    """Releases with wheels for this Python, oldest first; no pre-releases, no builds that differ in a local suffix."""
+    """Return the releases with wheels for this Python, oldest first, without pre-releases and local builds."""
     versions = _listed(package)
-    if half := installing(package).compiled_half:  # releases that are older than all of the half's fail
+    if half := installing(package).compiled_half:  # older releases than all of its compiled half fail
         oldest = release_key(_listed(half)[0])
         versions = [version for version in versions if release_key(version) >= oldest]
     return versions
 
 
 def newest_release(package: str, *, pre: bool = False) -> str:
-    """The newest release with a wheel for this Python; with `pre`, a pre-release if one is newer."""
+    """Return the newest release with a wheel for this Python; with `pre`, a pre-release if one is newer."""
     return public(_index(package, *(("--pre",) if pre else ()))[0])
 
 
 def release_key(version: str) -> tuple[tuple[int, ...], int]:
-    """Orders releases: 1.9 before 1.10, 2.15.0 before 2.15.0.post1."""
+    """Return a sort key of a release: 1.9 before 1.10, 2.15.0 before 2.15.0.post1."""
     plain, _, post = public(version).partition(".post")
     return tuple(int(part) for part in re.findall(r"\d+", plain)), int(post or 0)
 
 
 def public(version: str) -> str:
-    """The version without the suffix of a local build: 2.13.0 of 2.13.0+cpu."""
+    """Return the version without the suffix of a local build: 2.13.0 for 2.13.0+cpu."""
     return version.partition("+")[0]
 
 
@@ -56,7 +56,7 @@ def _listed(package: str) -> list[str]:
 
 
 def _index(package: str, *flags: str) -> list[str]:
-    """What the index has, in its own order: the newest first."""
+    """Return the versions that the index lists, in its order: the newest first."""
     command = [sys.executable, "-m", "pip", "index", "versions", "--only-binary", ":all:", *flags, package]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     found = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
@@ -72,11 +72,11 @@ def _index(package: str, *flags: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Wheel:
-    """One file that an installation needs."""
+    """One wheel file that an installation needs."""
 
     name: str
     version: str
-    source: str  # an address or a path
+    source: str  # a URL or a path
     size: int = 0  # in bytes; 0 when unknown
 
     @property
@@ -85,12 +85,13 @@ class Wheel:
 
 
 def canonical(name: str) -> str:
-    """Package indexes take `ONNX_Runtime` and `onnx-runtime` for the same name; so do we."""
+    """Return a package name in the spelling of package indexes, which treat `ONNX_Runtime` and `onnx-runtime` as
+    equal."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def download_size(requirements: Sequence[str]) -> int | None:
-    """How many bytes an installation downloads at most, with all that it needs; nothing when that cannot be told."""
+    """Return how many bytes an installation downloads at most, with its dependencies; None if that is unknown."""
     wheels = for_cpu(resolve(requirements))
     with ThreadPoolExecutor(8) as threads:
         sizes = list(threads.map(_file_size, wheels))
@@ -98,7 +99,7 @@ def download_size(requirements: Sequence[str]) -> int | None:
 
 
 def for_cpu(wheels: Sequence[Wheel]) -> list[Wheel]:
-    """What of it is installed: torch can do without its GPU libraries."""
+    """Return the wheels that are really installed: torch does not need its GPU libraries."""
     with_torch = any(wheel.name == "torch" for wheel in wheels)
     return [wheel for wheel in wheels if not (with_torch and is_gpu_only(wheel.name))]
 
@@ -110,7 +111,7 @@ def _resolved(requirements: tuple[str, ...]) -> tuple[Wheel, ...]:
 
 
 def resolve(requirements: Sequence[str]) -> tuple[Wheel, ...]:
-    """The wheels that an installation would fetch; none when it cannot succeed. Nothing is installed."""
+    """Return the wheels that an installation would fetch; an empty tuple if it cannot succeed. Nothing is installed."""
     return _resolved(tuple(requirements))
 
 
@@ -128,7 +129,8 @@ def _resolved_by_uv(uv: str, requirements: Sequence[str]) -> tuple[Wheel, ...]:
 
 
 def _resolved_by_pip(requirements: Sequence[str]) -> tuple[Wheel, ...]:
-    """pip needs longer: where an index does not give the metadata of a wheel, it fetches the wheel."""
+    """Resolve with pip, which is slower than uv: if an index does not provide a wheel's metadata, pip fetches the
+    wheel."""
     command = [sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed", "--report", "-"]
     done = subprocess.run([*command, *requirements], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
@@ -140,7 +142,7 @@ def _resolved_by_pip(requirements: Sequence[str]) -> tuple[Wheel, ...]:
 
 
 def _file_size(wheel: Wheel) -> int:
-    """In bytes; 0 when unknown."""
+    """Return the size of a wheel in bytes; 0 if unknown."""
     if wheel.size:
         return wheel.size
     with contextlib.suppress(OSError, ValueError):

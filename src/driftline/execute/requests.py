@@ -1,6 +1,6 @@
-"""What workers of targets are asked, and what they answer: probe a backend, run a program, run many.
+"""The requests to workers of targets and their answers: probe a backend, run a program, run many.
 
-The functions are in `execute/tasks.py`. Tensors stay in files; a message has their places.
+The functions are in `execute/tasks.py`. Tensors stay in files; a message holds their places.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from driftline.execute.new_memory import USUAL
 
 _TASKS = "driftline.execute.tasks"
 
-# What a target did when its worker did not answer
+# The outcome of a target whose worker ended without an answer
 ENDED = {Ending.DIED: Outcome.CRASH, Ending.TIMEOUT: Outcome.TIMEOUT, Ending.MEMORY: Outcome.OOM}
 
 
 @dataclass(frozen=True)
 class ProbeRequest:
-    """Is this backend usable in the worker's environment?"""
+    """Asks whether a backend is usable in the worker's environment."""
 
     backend: str
     plugins: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ PROBE = Task(f"{_TASKS}:probe", ProbeRequest, Availability)
 
 @dataclass(frozen=True)
 class FitRequest:
-    """May this process serve another task? `function` says so, called with `argument`."""
+    """Asks whether this process may serve another task: `function`, called with `argument`, returns it."""
 
     function: str
     argument: str
@@ -52,7 +52,7 @@ FIT = Task(f"{_TASKS}:fit", FitRequest, FitAnswer)
 
 @dataclass(frozen=True)
 class EmptyCachesRequest:
-    """Delete the code that compilers of this run keep on disk: all of it, or the damaged entries alone."""
+    """Asks to delete the code that compilers of this run keep on disk: all of it, or only the damaged entries."""
 
     damaged_alone: bool
 
@@ -67,7 +67,7 @@ EMPTY_CACHES = Task(f"{_TASKS}:empty_caches", EmptyCachesRequest, EmptiedCaches)
 
 @dataclass(frozen=True)
 class SettingsRequest:
-    """Does the compiler have these settings of its own?"""
+    """Asks whether the compiler has these settings of its own."""
 
     backend: str
     settings: Mapping[str, str]
@@ -76,7 +76,7 @@ class SettingsRequest:
 
 @dataclass(frozen=True)
 class CheckedSettings:
-    problem: str = ""  # what is wrong with one of them, in a sentence
+    problem: str = ""  # what is wrong with a setting, in a sentence
 
 
 CHECK_SETTINGS = Task(f"{_TASKS}:check_settings", SettingsRequest, CheckedSettings)
@@ -84,34 +84,34 @@ CHECK_SETTINGS = Task(f"{_TASKS}:check_settings", SettingsRequest, CheckedSettin
 
 @dataclass(frozen=True)
 class RunRequest:
-    """Compile a program once and run it on every input sample."""
+    """Asks to compile a program once and run it on every input sample."""
 
     case: CaseFiles
     backend: str
     options: Mapping[str, str]
-    captured: str = ""  # the file of the program as `torch.export` sees it, where targets share that
+    captured: str = ""  # the file of the program exported by `torch.export`, if targets share it
     repeats: tuple[Path, ...] = ()  # inputs of further calls of the compiled program, after all samples
     resized: Path | None = None  # inputs of a last call, of another size, unless compiling takes long
-    threads: int = 1  # how many threads call it at the same time in the end; 1: none do
+    threads: int = 1  # the number of threads that finally call it at the same time; 1: none
     anew: bool = False  # without the code that the compiler keeps on disk
-    fill: int = USUAL  # what every byte of new memory holds while the program runs
+    fill: int = USUAL  # the byte in all new memory while the program runs
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a backend did with one program. `stage` is the last one entered."""
+    """The result of a backend for one program. `stage` is the last one entered."""
 
     outcome: Outcome
     stage: Stage
-    outputs: tuple[str, ...] = ()  # where they are, for each sample that was finished
+    outputs: tuple[str, ...] = ()  # places of the outputs, for each finished sample
     durations: Mapping[str, float] = field(default_factory=dict)
     failure: Failure | None = None
-    problem: str = ""  # why it is the program or the harness, and not the compiler, that there is no result
+    problem: str = ""  # why there is no result, if the program or the harness is to blame and not the compiler
     version: str = ""
-    behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
-    repeated: tuple[str, ...] = ()  # where the outputs of the further calls are
-    repeat_failure: Failure | None = None  # what a further call raised
-    internal_error: str = ""  # the traceback of a fault of ours, which is the problem
+    behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, if the compiler reports them
+    repeated: tuple[str, ...] = ()  # places of the outputs of the further calls
+    repeat_failure: Failure | None = None  # the exception of a further call
+    internal_error: str = ""  # the traceback of the fault of Driftline that is the problem
 
 
 RUN = Task(f"{_TASKS}:run", RunRequest, Ran)
@@ -119,21 +119,21 @@ RUN = Task(f"{_TASKS}:run", RunRequest, Ran)
 
 @dataclass(frozen=True)
 class BatchJob:
-    """One program of many."""
+    """One program of a batch."""
 
     number: int
     program: Program
-    tensors: str  # the place of its input samples
+    tensors: str  # the place of its input samples on a shelf
     grad: bool
     seed: int
-    company: str  # those of one company may be compiled together, and have the same options; none: alone
-    options: Mapping[str, str] = field(default_factory=dict)  # besides those of all
+    company: str  # programs with the same text may be compiled together and have the same options; empty: alone
+    options: Mapping[str, str] = field(default_factory=dict)  # besides those of all programs
 
 
 @dataclass(frozen=True)
 class RunManyRequest:
-    """Run many programs, each by itself. Results are lines of the file `RESULTS` in the folder, outputs lie in
-    `TENSORS` beside it: should a program kill the worker, what was done before it is there."""
+    """Asks to run many programs, each by itself. Results are appended to the file `RESULTS` in the folder, outputs to
+    `TENSORS` beside it, so that earlier results survive if a program kills the worker."""
 
     backend: str
     options: Mapping[str, str]
@@ -144,20 +144,20 @@ class RunManyRequest:
 
 @dataclass(frozen=True)
 class RanMany:
-    """All of them were run."""
+    """All programs of the batch were run."""
 
 
 RUN_MANY = Task(f"{_TASKS}:run_many", RunManyRequest, RanMany)
 
 RESULTS = "results.jsonl"
 TENSORS = "tensors"
-TOGETHER = "together"  # the stage of programs that are compiled as one
+TOGETHER = "together"  # the stage of programs that are compiled as one program
 
 
 @dataclass(frozen=True)
 class ResultLine:
-    """One line of `RESULTS`: a sample of a program is finished, or all of it is."""
+    """One line of `RESULTS`: one sample of a program, or the whole program, is finished."""
 
     number: int
-    finished: str = ""  # the place of the outputs
+    finished: str = ""  # the place of the outputs of the sample
     ran: Ran | None = None

@@ -1,10 +1,10 @@
-"""The sandbox of a worker: it may read files of the user, write to its scratch, and nothing else.
+"""The sandbox of a worker: it may read the user's files and write to its scratch folder, and nothing else.
 
-Programs in workers are generated, or come with a store or a model file, and code that was compiled wrongly may do
-anything. Linux takes rights away for good, from a process and all that it starts: Landlock for writing (`landlock.py`),
-a seccomp filter for system calls (`seccomp.py`), and root's privileges are dropped. None of this needs privileges.
-Where the kernel lacks a layer, programs still run, and `driftline doctor` says so. `DRIFTLINE_SANDBOX=off` switches the
-sandbox off; `DRIFTLINE_WRITABLE` names further folders that workers may write to, with colons between them.
+Programs in workers are generated, or come with a store or a model file, and miscompiled code may do anything. Linux
+removes rights for good, from a process and all that it starts: Landlock for writing (`landlock.py`), a seccomp filter
+for system calls (`seccomp.py`), and root's privileges are dropped. None of this needs privileges. If the kernel lacks a
+layer, programs still run, and `driftline doctor` reports it. `DRIFTLINE_SANDBOX=off` switches the sandbox off;
+`DRIFTLINE_WRITABLE` names further folders that workers may write to, separated by colons.
 
 Standard library only: this runs in environments that have nothing else.
 """
@@ -26,7 +26,7 @@ SWITCH = "DRIFTLINE_SANDBOX"
 MORE = "DRIFTLINE_WRITABLE"
 
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
-_CAPABILITIES = 64  # more than there are
+_CAPABILITIES = 64  # more than the kernel has
 _CAPABILITY_VERSION = 0x20080522
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
@@ -37,11 +37,11 @@ def wanted() -> bool:
 
 
 def enter(writable: Iterable[Path | str], plain: Iterable[Path | str] = ()) -> None:
-    """Give up all rights that a worker does not need; a layer that the kernel lacks is skipped. Raises `OSError` where
-    the kernel has a layer and refuses it: then nothing of a stranger may run.
+    """Give up all rights that a worker does not need. A layer that the kernel lacks is skipped. Raises `OSError` if the
+    kernel has a layer and refuses it: then no untrusted program may run.
 
-    Below `writable` the worker may make anything but device nodes. Below `plain`, where the parent process reads and
-    writes too, it makes plain files and folders only, so that the parent can never follow a link of the worker's.
+    Below `writable` the worker may create anything but device nodes. Below `plain`, where the parent process reads and
+    writes too, it creates only plain files and folders, so that the parent can never follow a link made by the worker.
     """
     if not wanted():
         return
@@ -55,7 +55,8 @@ def enter(writable: Iterable[Path | str], plain: Iterable[Path | str] = ()) -> N
 
 
 def layers() -> dict[str, str]:
-    """The layers of the sandbox on this machine, each with what it keeps workers from, or why it is missing."""
+    """Return the layers of the sandbox on this machine, each with the actions that it prevents, or why it is
+    missing."""
     if not wanted():
         return dict.fromkeys(("Landlock", "seccomp", "capabilities"), f"off: {SWITCH} is off")
     version = landlock.abi()
@@ -102,7 +103,7 @@ print("got", *got)
 
 
 def got() -> list[str]:
-    """Return the layers that are in force in a process that entered the sandbox: it tries what each layer forbids."""
+    """Return the layers that work in a process that entered the sandbox: the process tries the forbidden actions."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-I", "-S", "-c", _TRY, str(Path(__file__).parents[2]), f"{folder}/made"]
         environment = {**os.environ, MORE: ""}
@@ -112,7 +113,7 @@ def got() -> list[str]:
 
 
 def in_force() -> dict[str, str]:
-    """As `layers`, but a layer that the kernel offers and a process did not get is said to be missing."""
+    """Return the layers as `layers` does, but mark a layer as missing if a sandboxed process did not get it."""
     told = layers()
     if not wanted():
         return told
@@ -129,7 +130,7 @@ def missing() -> str:
 
 
 def _gpus() -> list[Path]:
-    """The devices of GPUs."""
+    """Return the device files of GPUs."""
     return [*Path("/dev").glob("nvidia*"), *Path("/dev/dri").glob("*"), Path("/dev/kfd")]
 
 

@@ -1,4 +1,4 @@
-"""A seccomp filter: the system calls that a worker may not make, where Landlock has no say.
+"""A seccomp filter: denies workers the system calls that Landlock does not control.
 
 Standard library only: this runs in environments that have nothing else.
 """
@@ -35,7 +35,7 @@ _MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _ABSENT = -1
 
 # name: (number on x86-64, number on 64-bit Arm)
-# Compilers and linkers set modes and times of files that they made; that these calls do nothing harms nobody.
+# Compilers and linkers set modes and times of their own files; pretending that these calls succeed harms nothing.
 PRETENDED = {
     "chmod": (90, _ABSENT), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "utime": (132, _ABSENT), "utimes": (235, _ABSENT), "futimesat": (261, _ABSENT),
@@ -49,7 +49,7 @@ DENIED = {
     # other processes
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438),
     "process_madvise": (440, 440), "process_mrelease": (448, 448), "migrate_pages": (256, 238), "kcmp": (312, 272),
-    # objects of the kernel that outlive the process, and those of others
+    # kernel objects that outlive the process, and those of other processes
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
     "semtimedop": (220, 192), "semctl": (66, 191), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
     "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
@@ -66,7 +66,7 @@ DENIED = {
     "setdomainname": (171, 162), "syslog": (103, 116), "quotactl": (179, 60), "acct": (163, 89),
     "vhangup": (153, 58), "iopl": (172, _ABSENT), "ioperm": (173, _ABSENT), "fanotify_init": (300, 262),
 }  # fmt: skip
-# Programs that get this answer use older calls, which the filter can read.
+# Programs that get ENOSYS for these use older calls, which the filter can read.
 UNKNOWN = {"clone3": (435, 435), "io_uring_setup": (425, 425)}
 READ = {
     "socket": (41, 198), "socketpair": (53, 199), "prlimit64": (302, 261), "clone": (56, 220), "ioctl": (16, 29),
@@ -84,8 +84,8 @@ def available() -> bool:
 
 
 def restrict() -> None:
-    """Install the filter in this process, for good; nothing is done on machines that the tables do not know, or on a
-    kernel without filters. Raises `OSError` where a kernel that has them refuses."""
+    """Install the filter in this process, for good. Does nothing on machines that are not in the tables, or on a kernel
+    without filters. Raises `OSError` if a kernel with filters refuses."""
     if platform.machine() not in _MACHINES:
         return
     program = _filter(*_MACHINES[platform.machine()])
@@ -101,7 +101,7 @@ def restrict() -> None:
 
 def _filter(machine: int, column: int) -> list[Instruction]:
     lines: list[Instruction] = [
-        (_LOAD, 0, 0, _MACHINE),  # another machine's kind of call would have other numbers
+        (_LOAD, 0, 0, _MACHINE),  # the system calls of another architecture have other numbers
         (_EQUAL, 1, 0, machine),
         _answer(ENOSYS),
         (_LOAD, 0, 0, _NUMBER),
@@ -117,27 +117,27 @@ def _filter(machine: int, column: int) -> list[Instruction]:
 
 
 def _on(number: int, body: list[Instruction]) -> list[Instruction]:
-    """Run `body`, which ends with an answer, for one system call."""
+    """Return the instructions that run `body`, which ends with an answer, for one system call."""
     return [] if number == _ABSENT else [(_EQUAL, 0, len(body), number), *body]
 
 
 def _bodies(pid: int) -> dict[str, list[Instruction]]:
-    """Return the instructions for calls whose arguments decide."""
+    """Return the instructions for the calls that are decided by their arguments."""
     allow: Instruction = (_GIVE, 0, 0, _ALLOW)
     first, second = (_LOAD, 0, 0, _ARGUMENTS), (_LOAD, 0, 0, _ARGUMENTS + 8)
-    # Threads are named by numbers that the filter does not know: for any but the caller, the call does nothing.
+    # The filter does not know the numbers of threads: for any but the caller, the call does nothing.
     own_first: list[Instruction] = [first, (_EQUAL, 2, 0, 0), (_EQUAL, 1, 0, pid), _answer(0), allow]
     own_second: list[Instruction] = [second, *own_first[1:]]
     return {
         "sched_setaffinity": own_first, "sched_setscheduler": own_first, "sched_setparam": own_first,
         "sched_setattr": own_first, "move_pages": [*own_first[:3], _answer(EPERM), allow],
-        # The first argument says what the second is: a process, a group, or all processes of a user.
+        # The first argument says whether the second is a process, a group, or all processes of a user.
         "setpriority": [first, (_EQUAL, 1, 0, 0), _answer(0), *own_second],
         "ioprio_set": [first, (_EQUAL, 1, 0, 1), _answer(0), *own_second],
-        # A lock that SQLite takes would keep others from a store. Compilers use `flock`, which SQLite does not know.
+        # A lock that SQLite takes would block other users of a store. Compilers use `flock`, which SQLite ignores.
         "fcntl": [second, *_if_among(_LOCKING, _answer(0)), *_if_among(_OWNING, _answer(EPERM)), allow],
         "socket": [_answer(EACCES)],
-        # Datagrams name their receiver in memory, which a filter cannot read.
+        # The receiver of a datagram is in memory, which a filter cannot read.
         "socketpair": [
             first, (_EQUAL, 0, 4, _UNIX), second, (_MASK, 0, 0, 0xF),
             (_EQUAL, 2, 0, _STREAM), (_EQUAL, 1, 0, _SEQPACKET), _answer(EACCES), allow,
@@ -146,7 +146,7 @@ def _bodies(pid: int) -> dict[str, list[Instruction]]:
         "clone": [first, (_MASK, 0, 0, _NEW_USER_NAMESPACE), (_EQUAL, 1, 0, 0), _answer(EPERM), allow],
         "ioctl": [second, *_if_among(_REQUESTS, _answer(EPERM)), allow],
         "kill": [first, (_EQUAL, 0, 1, 0xFFFFFFFF), _answer(EPERM), allow],  # -1: all processes of the user
-        # Setting the time of a path to now often means "make the file if it is not there": then the caller must go on.
+        # Setting the time of a path to now often means "create a missing file": then the caller must continue.
         "utimensat": [
             second, (_EQUAL, 0, 2, 0), (_LOAD, 0, 0, _ARGUMENTS + 12), (_EQUAL, 4, 0, 0),
             (_LOAD, 0, 0, _ARGUMENTS + 16), (_EQUAL, 0, 2, 0), (_LOAD, 0, 0, _ARGUMENTS + 20), (_EQUAL, 1, 0, 0),
@@ -156,10 +156,10 @@ def _bodies(pid: int) -> dict[str, list[Instruction]]:
 
 
 def _if_among(numbers: tuple[int, ...], answer: Instruction) -> list[Instruction]:
-    """Give an answer if what was loaded is one of the numbers."""
+    """Return the instructions that give an answer if the loaded value is one of the numbers."""
     return [line for number in numbers for line in ((_EQUAL, 0, 1, number), answer)]
 
 
 def _answer(error: int) -> Instruction:
-    """Answer a call with an error, or, with 0, as if it had been carried out."""
+    """Return the instruction that fails a call with an error, or, with 0, pretends that the call succeeded."""
     return (_GIVE, 0, 0, _ERRNO | error)

@@ -1,7 +1,7 @@
-"""How many tasks run at once, and who waits: of those that wait, the one that belongs to the oldest order goes first.
+"""Limits how many tasks run at once: of the waiting tasks, the one of the oldest order goes first.
 
-A turn of a hunt is many tasks, and later turns cannot be written before it. Were a place given to whoever comes, the
-oldest turn would wait with each of its tasks for those of all turns beside it, and they for it.
+A turn of a hunt is many tasks, and later turns cannot be stored before it. If slots went to whichever task comes first,
+every task of the oldest turn would wait for tasks of later turns, which in turn wait for it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _Done = TypeVar("_Done")
 
 
 class PlaceTime:
-    """Seconds for which the tasks of an order had places, over all of them, those that have one now included. To wait
-    for a place takes nothing."""
+    """Counts the seconds during which the tasks of an order held slots, added over all tasks, running ones included.
+    Time spent waiting for a slot does not count."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seconds = 0.0
         self._places = 0
-        self._counted = 0.0  # up to when
-        self.begun = False  # has it had one?
+        self._counted = 0.0  # the time up to which seconds are counted
+        self.begun = False  # True once a task has held a slot
 
     @property
     def seconds(self) -> float:
@@ -39,14 +39,14 @@ class PlaceTime:
             return self._seconds
 
     def take(self, places: int) -> None:
-        """So many more places from now on, or fewer."""
+        """Note that the order holds so many more slots, or fewer."""
         with self._lock:
             self._count()
             self._places += places
             self.begun = True
 
     def add(self, seconds: float) -> None:
-        """So much was taken in another process."""
+        """Add seconds that were used in another process."""
         with self._lock:
             self._seconds += seconds
             self.begun = True
@@ -59,8 +59,8 @@ class PlaceTime:
 
 @contextlib.contextmanager
 def one_order(place_time: PlaceTime | None = None) -> Iterator[None]:
-    """The tasks that are run inside the block belong together, and are as old as the block. `place_time` counts what
-    they take."""
+    """Treat the tasks inside the block as one order, as old as the block. `place_time` counts the seconds that they
+    hold slots."""
     since, counted = _SINCE.set(time.monotonic()), _TIME.set(place_time or PlaceTime())
     try:
         yield
@@ -70,12 +70,12 @@ def one_order(place_time: PlaceTime | None = None) -> Iterator[None]:
 
 
 def time_of_this_order() -> PlaceTime:
-    """What counts the time of the order that this is part of."""
+    """Return the counter of the order that the caller belongs to, or a new one."""
     return _TIME.get(None) or PlaceTime()
 
 
 def of_this_order(work: Callable[_Given, _Done]) -> Callable[_Given, _Done]:
-    """The same function for another thread, once: its tasks belong to the order in which this was called."""
+    """Return a function for one call in another thread: its tasks belong to the caller's order."""
     context = copy_context()
 
     def run(*args: _Given.args, **kwargs: _Given.kwargs) -> _Done:
@@ -85,7 +85,7 @@ def of_this_order(work: Callable[_Given, _Done]) -> Callable[_Given, _Done]:
 
 
 class Slots:
-    """So many places. A task that belongs to no order is as old as its request."""
+    """A fixed number of slots, used as a context manager. A task without an order is as old as its request."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -108,7 +108,7 @@ class Slots:
             heapq.heappush(self._waiting, (since, next(self._numbers), granted))
         try:
             granted.wait()
-        except BaseException:  # Ctrl-C: whoever is next takes the place, should it be ours by now
+        except BaseException:  # Ctrl-C: pass the slot on if this task has just got it
             with self._lock:
                 if granted.is_set():
                     self._pass_on()
@@ -124,7 +124,7 @@ class Slots:
             self._pass_on()
 
     def _pass_on(self) -> None:
-        """A place is free: it goes to who waits, or nobody does."""
+        """Give a free slot to the first waiting task, or count it as free."""
         if self._waiting:
             heapq.heappop(self._waiting)[2].set()
         else:

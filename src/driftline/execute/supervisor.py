@@ -1,9 +1,9 @@
-"""A process that runs one program of a stranger in the sandbox, watches over it, and leaves nothing of it behind.
+"""A process that runs one untrusted program in the sandbox, limits it, and removes all its processes.
 
-`confined.py` starts it. It adopts what the program orphans, so that a process which left its group and its session is
-still found. It ends everything when the program has ended, when the program used up its time, its memory or its
-processes, and when the process that started it is gone: then the pipe on its standard input is closed. How the program
-ended is written to a descriptor as JSON.
+`confined.py` starts it. It adopts the program's orphans, so that a process which left its group and session is still
+found. It ends everything when the program has ended, when the program has used up its time, memory or processes, and
+when the process that started it is gone: then the pipe on its standard input is closed. It writes to a descriptor, as
+JSON, how the program ended.
 
 Standard library only: it starts with `-I -S`.
 """
@@ -24,14 +24,14 @@ from driftline.execute import sandbox
 from driftline.execute.processes import children, kill_tree, tree_usage
 
 _PR_SET_CHILD_SUBREAPER = 36
-_TICK = 0.1  # seconds between two looks at memory and processes
+_TICK = 0.1  # seconds between two checks of memory and processes
 _PATIENCE = 10.0  # seconds for killed processes to end
 NO_SANDBOX = 119  # the exit code of a program that could not be put into its sandbox
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be run, and what the program may use. The parent gives it as JSON."""
+    """The program to run and its limits. The parent sends it as JSON."""
 
     command: tuple[str, ...]
     variables: dict[str, str]
@@ -44,13 +44,14 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the program ended. `status` is that of `os.wait`; `None` where it was ended by the supervisor."""
+    """How the program ended. `status` is that of `os.wait`; `None` if the supervisor ended the program."""
 
     status: int | None
     why: str = ""
 
 
 def main() -> None:
+    """Run one program under supervision and report how it ended."""
     order = Order(**json.loads(sys.argv[2]))
     report = int(sys.argv[1])
     os.set_inheritable(report, False)
@@ -66,7 +67,7 @@ def main() -> None:
 
 
 def _become(order: Order) -> None:
-    """In the child: give up all rights, and become the program."""
+    """Enter the sandbox and execute the program; runs in the child process."""
     try:
         os.setsid()
         nowhere = os.open(os.devnull, os.O_RDONLY)
@@ -84,7 +85,7 @@ def _become(order: Order) -> None:
 
 
 def _watch(pid: int, order: Order) -> Outcome:
-    """Wait until the program has ended, or is to be ended."""
+    """Wait until the program has ended or exceeded a limit."""
     deadline = time.monotonic() + order.seconds
     ended = os.pidfd_open(pid)
     while True:
@@ -104,7 +105,7 @@ def _watch(pid: int, order: Order) -> Outcome:
 
 
 def _end_all() -> None:
-    """Kill everything below this process, orphans that it adopted included, and wait for the end."""
+    """Kill everything below this process, including adopted orphans, and wait for the end."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         for child in children(os.getpid()):
@@ -112,6 +113,6 @@ def _end_all() -> None:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-            time.sleep(0.002)  # others are about to end, or to become children of this process
+            time.sleep(0.002)  # others are ending, or becoming children of this process
             continue
         return

@@ -1,4 +1,4 @@
-"""How a task in a worker ended, and why it did not run at all."""
+"""How a task in a worker ended, and the exceptions of tasks that did not run."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class PoolInterrupted(Exception):
 
 
 class PoolExpired(PoolInterrupted):
-    """The job was ended, or never begun, because the time of the pool is over: see `Pool.deadline`."""
+    """The job was ended, or never begun, because the time of the pool is over (`Pool.deadline`)."""
 
 
-DAMAGED = "wrote a damaged answer"  # the detail of a task whose process sent what is no answer
+DAMAGED = "wrote a damaged answer"  # the detail of a task whose process sent an invalid answer
 SPOILT = f"its process {DAMAGED}, which a program can cause: this says nothing about the compiler"
 
 
 class Lost(Exception):
-    """The worker or its nursery was killed by somebody else: nothing of the job has run, or nothing that counts."""
+    """The worker or its nursery was killed from outside before the job had a result that counts."""
 
 
 @dataclass(frozen=True)
 class TaskReport(Generic[Answer]):
-    """How a task ended. Only one that is done has an answer."""
+    """How a task ended. Only a finished task has an answer."""
 
     ending: Ending
     answer: Answer | None = None

@@ -1,6 +1,6 @@
-"""What workers are asked to do: probe a backend, or run a program on it.
+"""Tasks of workers: probe a backend, or run programs on it.
 
-A task turns everything a compiler does into a value (`execute/requests.py`). Tensors stay in files.
+A task turns everything that a compiler does into a value (`execute/requests.py`). Tensors stay in files.
 """
 
 from __future__ import annotations
@@ -60,16 +60,18 @@ from driftline.programs.opened import OpenedProgram, open_axes
 
 @PROBE.serve
 def probe(request: ProbeRequest, context: Context) -> Availability:
+    """Return whether a backend is usable in this worker."""
     load_plugins(request.plugins)
     return BACKENDS.get(request.backend).probe()
 
 
 @FIT.serve
 def fit(request: FitRequest, context: Context) -> FitAnswer:
+    """Return whether this process may serve another task."""
     try:
         return FitAnswer(bool(import_string(request.function)(request.argument)))
     except Exception:
-        traceback.print_exc()  # into the worker's log
+        traceback.print_exc()  # into the log of the worker
         return FitAnswer(False)
 
 
@@ -81,6 +83,7 @@ def empty_caches(request: EmptyCachesRequest, context: Context) -> EmptiedCaches
 
 @CHECK_SETTINGS.serve
 def check_settings(request: SettingsRequest, context: Context) -> CheckedSettings:
+    """Return the compiler's complaint about settings, or an empty answer."""
     load_plugins(request.plugins)
     try:
         BACKENDS.get(request.backend).check_settings(request.settings)
@@ -91,6 +94,7 @@ def check_settings(request: SettingsRequest, context: Context) -> CheckedSetting
 
 @RUN.serve
 def run(request: RunRequest, context: Context) -> Ran:
+    """Compile a program once and run it on every input sample."""
     case = request.case
     load_plugins(case.plugins)
     backend = BACKENDS.get(request.backend)
@@ -151,7 +155,7 @@ def _run(
         return replace(done, repeated=repeated.outputs, repeat_failure=repeated.failure)
     except MemoryError:
         outcome = Outcome.OOM
-    except DriftlineError as error:  # what the user can fix, not what the compiler did
+    except DriftlineError as error:  # an error of the user, not of the compiler
         outcome, problem = Outcome.ERROR, str(error)
     except Exception as error:
         if no_room(error):
@@ -165,7 +169,7 @@ def _run(
 
 
 def _processor_seconds() -> float:
-    """Of this process and the children it waited for, such as a C++ compiler."""
+    """Return the processor seconds of this process and of its finished children, such as a C++ compiler."""
     return sum(os.times()[:4])
 
 
@@ -175,8 +179,8 @@ def _shapes(arrays: Arrays) -> list[tuple[int, ...]]:
 
 @RUN_MANY.serve
 def run_many(request: RunManyRequest, context: Context) -> RanMany:
-    """Write each result down as soon as it is there: should a program kill this process, those before it are safe, and
-    the last stage tells which one it was."""
+    """Run many programs. Each result is written as soon as it is known: if a program kills this process, earlier
+    results are safe, and the last stage names the program."""
     load_plugins(request.plugins)
     backend = BACKENDS.get(request.backend)
     folder = request.folder
@@ -212,7 +216,7 @@ def run_many(request: RunManyRequest, context: Context) -> RanMany:
 
 
 class _Job:
-    """One program of many; its stages are announced with its number."""
+    """One program of a batch; its stages are announced with its number."""
 
     def __init__(self, asked: BatchJob, context: Context) -> None:
         self.asked = asked
@@ -240,9 +244,9 @@ _Answers = dict[int, tuple[Ran, OpenedProgram]]  # by number, each with its prog
 def _run_in_company(
     backend: Backend, options: Options, group: Sequence[_Job], shelf: Shelf, context: Context
 ) -> _Answers:
-    """Results by number, of programs compiled together. One that fails must not cost all of them their company: they
-    are tried again without it, or where it is not known which one it is, in halves. What is missing at the end is to be
-    run by itself: so are few at once, since those of one generator often fail alike, and then no half of them runs."""
+    """Compile programs together and return the results by number. If a program fails, the others are tried again
+    without it, or in halves if it is unknown which program failed. Missing programs are to be run alone. Small groups
+    that fail are not divided, since programs of one generator often fail alike."""
     if len(group) < 2:
         return {}
     context.lap()
@@ -250,7 +254,7 @@ def _run_in_company(
         return _run_together(backend, options, group, shelf)
     except Blamed as blamed:
         parts: list[Sequence[_Job]] = [[job for place, job in enumerate(group) if place not in blamed.programs]]
-    except Exception:  # whose fault it is, and what it says, is found out program by program
+    except Exception:  # the fault and its program are found by running the programs alone
         if len(group) <= FEW:
             return {}
         half = len(group) // 2
@@ -262,7 +266,8 @@ def _run_in_company(
 
 
 def _run_together(backend: Backend, options: Options, group: Sequence[_Job], shelf: Shelf) -> _Answers:
-    """Results by number. Nothing when this backend does not do it at all."""
+    """Compile and run a group of programs together; return the results by number, or an empty dict if the backend does
+    not support it."""
     samples = [load_samples(job.asked.tensors) for job in group]
     programs = [job.opened(own[0]) for job, own in zip(group, samples, strict=True)]
     group[0].stage.announce(TOGETHER)
@@ -272,7 +277,7 @@ def _run_together(backend: Backend, options: Options, group: Sequence[_Job], she
         return {}
     for index in range(max(map(len, samples))):
         programs[0].reseed()
-        # Those with fewer samples run on their last one again, and nothing is kept of it.
+        # Programs with fewer samples repeat their last one, and the results are dropped.
         with new_memory_filled(USUAL):
             results = compiled([own[min(index, len(own) - 1)] for own in samples])
         for kept, own, outputs in zip(places, samples, results, strict=True):

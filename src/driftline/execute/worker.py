@@ -1,12 +1,12 @@
 """The process that runs compilers. Standard library (and numpy, in the tasks) only.
 
-It starts as a *nursery*: it imports what is slow to import, then waits. Asked to, it forks a *worker* that inherits the
-warm modules, gets a socket of its own and serves one job after another. When a worker dies, the nursery forks the next
-one in milliseconds. Where forking is unsafe (a GPU), the process turns into the single worker itself (`serve`).
+It starts as a *nursery*: it imports slow modules, then waits. On request it forks a *worker* that inherits the imported
+modules, gets a socket of its own and serves one job after another. When a worker dies, the nursery forks the next one
+in milliseconds. Where forking is unsafe (a GPU), the process becomes the single worker itself (`serve`).
 
-No process is left behind: orphans below a worker become its own children, and the nursery's once the worker is dead,
-and are killed there; the nursery kills its workers when its parent's socket closes, the kernel kills a worker when its
-nursery dies, and the keeper (`processes.py`) looks after the rest.
+No process is left behind. Orphans below a worker become its children, and the nursery's once the worker is dead, and
+are killed there; the nursery kills its workers when its parent's socket closes; the kernel kills a worker when its
+nursery dies; and the keeper (`processes.py`) handles the rest.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ from driftline.execute.workspace import (
 )
 
 _FILE_LIMIT = 64 << 30  # bytes of one file: far beyond a model, and no disk is filled by one runaway write
-_LAP = 0.2  # seconds between two laps that are told
+_LAP = 0.2  # seconds between two laps that are reported
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class _Context:
-    """What a task says while it works goes to the parent: see `driftline.core.task.Context`."""
+    """Sends the stages and laps of a running task to the parent: see `driftline.core.task.Context`."""
 
     def __init__(self, channel: Channel[FromWorker, Job]) -> None:
         self._channel = channel
@@ -82,13 +82,15 @@ class _Context:
         self._channel.send(Entered(stage))
 
     def lap(self) -> None:
-        """Told now and then: the parent hears from many workers, and time-outs are no matter of tenths of a second."""
+        """Report a lap, at most a few times a second: the parent listens to many workers, and time-outs are much
+        longer."""
         if time.monotonic() - self._last_lap >= _LAP:
             self._last_lap = time.monotonic()
             self._channel.send(Lap())
 
 
 def main() -> None:
+    """Run the process as a nursery until its parent is gone."""
     control = Channel(socket.socket(fileno=int(sys.argv[1])), NURSERY)
     log = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     _redirect(log)
@@ -105,11 +107,11 @@ def main() -> None:
         control.send(Ready(time.monotonic() - started))
     except ChannelClosed:
         return
-    except BaseException as error:  # the import of a compiler may do anything, sys.exit included
+    except BaseException as error:  # importing a compiler may raise anything, even SystemExit
         traceback.print_exc()
         control.send(NotReady(f"{type(error).__name__}: {error}"))
         return
-    os._exit(_Nursery(control).run())  # as forked workers do, skipping what compilers do at exit
+    os._exit(_Nursery(control).run())  # as forked workers do, to skip what compilers do at exit
 
 
 def _bound_files() -> None:
@@ -119,19 +121,19 @@ def _bound_files() -> None:
 
 
 class _Nursery:
-    """Forks workers, kills them when told to, and tells the parent how they ended. Workers go by numbers: unlike
-    process ids, these are never given twice."""
+    """Forks workers, kills them on request, and reports to the parent how they ended. Workers have numbers, which
+    unlike process ids are never reused."""
 
     def __init__(self, control: Channel[FromNursery, ToNursery]) -> None:
         self._control = control
-        self._workers: dict[int, int] = {}  # pid -> number; a pid stays valid until it is reaped here
-        self._sockets: list[int] = []  # received, for workers to come
-        self._own = set(children(os.getpid()))  # helpers that a warm compiler keeps: not orphans
+        self._workers: dict[int, int] = {}  # pid -> number; a pid stays valid until this process reaps it
+        self._sockets: list[int] = []  # received, for future workers
+        self._own = set(children(os.getpid()))  # helper processes that an imported compiler keeps: not orphans
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         gc.collect()
-        gc.freeze()  # a collection in a worker then leaves the shared pages of the warm modules alone
+        gc.freeze()  # so that a collection in a worker does not write to the shared pages of the imported modules
 
     def run(self) -> int:
         """Serve the parent until it is gone. Returns the exit code."""
@@ -205,13 +207,13 @@ class _Nursery:
             if pid in self._workers:
                 number = self._workers.pop(pid)
                 self._control.send(Exited(number, status, usage.ru_maxrss * 1024))
-        if reaped:  # what a dead worker had started is now a child of ours; so are, in turn, the children of those
+        if reaped:  # the orphans of a dead worker are now children of this process; later, so are theirs
             kill(set(children(os.getpid())) - set(self._workers) - self._own)
 
 
 def serve(channel: Channel[FromWorker, Job], log: str) -> int:
-    """Run jobs until the socket closes. A job names a function; its answer or its exception goes back as JSON.
-    Returns the exit code: a task that calls `sys.exit` gets what it asked for."""
+    """Run jobs until the socket closes: call the function that a job names, and send its answer or exception as JSON.
+    Returns the exit code: a task that calls `sys.exit` ends the worker."""
     log_fd = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     memory = _open_peak_memory()
     _use_own_folder(temporary_folder(Path(log)))
@@ -244,7 +246,7 @@ def serve(channel: Channel[FromWorker, Job], log: str) -> int:
 
 
 def _use_own_folder(folder: Path) -> None:
-    """What a compiler leaves among its temporary files, or in the folder it runs in, goes when its worker goes."""
+    """Make a folder for temporary files and enter it, so that a compiler's leftovers are removed with the worker."""
     folder.mkdir(mode=0o700)
     os.chdir(folder)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
@@ -260,7 +262,7 @@ def _answer(job: Job, context: _Context) -> Answered | OutOfMemory | Mistaken:
     except (SystemExit, ChannelClosed):
         raise
     except BaseException as error:
-        # A task turns the compiler's errors into values; what arrives here is a mistake of the task's.
+        # Tasks turn errors of a compiler into values: an exception here is a fault of the task.
         return Mistaken(f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
@@ -275,7 +277,7 @@ def _redirect(fd: int) -> None:
 
 
 def _restore_streams(log_fd: int) -> None:
-    """Every job finds its output going to the log, whatever the last one did to it."""
+    """Redirect the output to the log again before every job, since the last one may have changed the streams."""
     _redirect(log_fd)
     for name, fd in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is not getattr(sys, f"__{name}__") or getattr(sys, name).closed:
@@ -286,7 +288,8 @@ def _restore_streams(log_fd: int) -> None:
 
 
 def _open_peak_memory() -> int:
-    """Opened early: a worker in its sandbox may not write to /proc."""
+    """Open the file that resets the peak memory; early, since a sandboxed worker may not write to /proc. Returns -1 if
+    there is none."""
     try:
         return os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
@@ -294,7 +297,7 @@ def _open_peak_memory() -> int:
 
 
 def _reset_peak_memory(fd: int) -> None:
-    """Without this a worker would report the hungriest of all its jobs."""
+    """Reset the peak memory. Otherwise a worker would report the largest peak of all its jobs."""
     with contextlib.suppress(OSError):
         os.write(fd, b"5")
 
@@ -308,13 +311,13 @@ def _peak_memory() -> int:
 
 
 def _adopt_orphans() -> None:
-    """A process below that loses its parent becomes ours, so that it can still be found and killed."""
+    """Make this process the new parent of orphans below it, so that they can be found and killed."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _die_with_parent(parent: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the call above
+    if os.getppid() != parent:  # the parent died before the call above
         os._exit(1)
 
 

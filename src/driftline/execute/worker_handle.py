@@ -1,4 +1,4 @@
-"""The parent's side of a worker: sends it jobs, watches its time, memory and log, and reports how each ended."""
+"""The parent's side of a worker: sends it jobs, watches its time, memory and log, and reports how each job ended."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Resident:
-    """Bytes of memory that a worker has now."""
+    """The bytes of memory that a worker holds now."""
 
     memory: int
 
@@ -51,7 +51,7 @@ class _Expired:
 
 @dataclass(frozen=True)
 class _Stopped:
-    """The task used up what it may have."""
+    """The task exceeded one of its limits."""
 
     ending: Ending
     detail: str
@@ -79,6 +79,7 @@ class WorkerHandle:
     def run(
         self, job: Job, timeout: float, memory_limit: int, end: Callable[[], float], entering: Announce
     ) -> TaskReport[Json]:
+        """Run one job to its end and report how it ended."""
         self.jobs += 1
         self._log_before = ""
         started = time.monotonic()
@@ -122,14 +123,14 @@ class WorkerHandle:
         return self._report(Ending.DIED, started, stage, detail, peak)
 
     def _end(self) -> None:
-        """Kill the process; the nursery of one that does not end is replaced."""
+        """Kill the process; if it does not end, its nursery is replaced."""
         self._nursery.end_worker(self._number)
         if self._nursery.exit_of(self._number, limits.END_TIMEOUT) is None:
             self._nursery.condemn()
 
     def _messages(self, timeout: float, memory_limit: int, end: Callable[[], float]) -> Iterator[_News]:
-        """Messages of the worker, and between them readings of its memory, until the time or the memory is up. A task
-        that does many things one after another has the time for each: a lap starts the clock again."""
+        """Yield the worker's messages, and readings of its memory between them, until the time or memory is used up.
+        Each lap of a task restarts its time limit."""
         deadline = time.monotonic() + timeout
         look = time.monotonic() + limits.TICK
         while True:
@@ -140,7 +141,7 @@ class WorkerHandle:
             if now >= end():
                 yield _Expired()
                 return
-            if self.interrupted:  # its nursery may be stopped, and not be able to kill it
+            if self.interrupted:  # the nursery may be stopped, and unable to kill the worker
                 return
             if now >= look:
                 look = now + limits.TICK
@@ -153,7 +154,7 @@ class WorkerHandle:
                     yield _Stopped(Ending.MEMORY, f"started {processes} processes; {limits.PROCESSES} are allowed")
                     return
                 self._bound_log()
-                if self._nursery.has_lost(self._number):  # its socket may live on in a process that it forked
+                if self._nursery.has_lost(self._number):  # the socket may stay open in a process that the worker forked
                     return
             with contextlib.suppress(ChannelTimeout):
                 message = self._channel.receive(max(min(look, deadline) - now, 0.0))
@@ -163,7 +164,8 @@ class WorkerHandle:
                     yield message
 
     def _bound_log(self) -> None:
-        """A task that prints without end must not fill the disk; the end of what it printed is kept."""
+        """Truncate a log that is too large, so that a task that prints endlessly does not fill the disk; the end is
+        kept."""
         with contextlib.suppress(OSError):
             if self._log.stat().st_size > limits.LOG_LIMIT:
                 self._log_before = end_of_log(self._log)
@@ -178,21 +180,21 @@ class WorkerHandle:
 
     @property
     def spawned(self) -> bool:
-        """Is it a process of its own, and not forked from a nursery?"""
+        """True if the worker is a process of its own, not forked from a nursery."""
         return self._number < 0
 
     def has_grown(self) -> bool:
-        """Does it hold on to much memory, such as a model that its compiler keeps?"""
-        if self.spawned and self.jobs == 1:  # what a driver takes at first is taken once
+        """True if the process has kept much memory, such as a model that its compiler holds."""
+        if self.spawned and self.jobs == 1:  # the memory that a driver takes once, at the start
             self._began_with = tree_usage(self._pid).memory
         return tree_usage(self._pid).memory > self._began_with + limits.GROWTH
 
     def interrupt(self) -> None:
-        """From another thread: end the process; the thread that waits for it notices."""
+        """End the process, from another thread; the thread that waits for it notices."""
         self._nursery.end_worker(self._number)
 
     def dismiss(self) -> None:
-        """End the process, if it has not ended, and let go of it."""
+        """End the process if it is still running, and remove its files."""
         self._nursery.end_worker(self._number)
         self.forget()
         if self._number < 0:
@@ -206,11 +208,12 @@ class WorkerHandle:
 
 
 def _larger(peak: int, said: int) -> int:
-    """The larger of two peaks of memory, of which the worker said one."""
+    """Return the larger of two peaks of memory; `said` comes from the worker and is ignored if implausible."""
     return max(peak, said) if 0 <= said < 1 << 62 else peak
 
 
 def end_of_log(log: Path) -> str:
+    """Return the end of a worker's log, or an empty string if it cannot be read."""
     try:
         with open_file(log) as file:
             file.seek(0, os.SEEK_END)

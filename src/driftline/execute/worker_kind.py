@@ -1,4 +1,4 @@
-"""Which process a task needs, and how it is started: interpreter, variables, where it finds Driftline."""
+"""Describes the process that a task needs, and how to start it: interpreter, variables, path to Driftline."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from driftline.execute.workspace import Workspace
 
 @dataclass(frozen=True)
 class WorkerKind:
-    """Which process is needed: an interpreter, what is imported before forking, and whether forking is safe."""
+    """A kind of worker process: an interpreter, the modules imported before forking, and whether forking is safe."""
 
     name: str
     python: str = sys.executable
     warm: tuple[tuple[str, Any], ...] = ()  # functions to call before forking, each with its argument
     fork: bool = True
     variables: tuple[tuple[str, str], ...] = ()
-    # A function to call after a task, with its argument: may a process that is not forked serve another one? To start
-    # it anew takes long, and a GPU may answer nothing more to a process after an error. Without one it serves one task.
+    # A function with its argument, called after a task: may a process that is not forked serve another task? A restart
+    # takes long, but a GPU may not respond to a process after an error. Without it the process serves one task.
     fit: tuple[str, Any] | None = None
 
 
 class WorkerStartError(BackendUnavailable):
-    """A worker cannot begin: its modules could not be imported, or its process was killed each time it was started."""
+    """A worker cannot start: its modules could not be imported, or its process was killed each time."""
 
 
 class Killed(WorkerStartError):
-    """The process died while it was starting: once more may help."""
+    """The process died while it was starting; another try may succeed."""
 
 
-# Variables that hold any number of flags: those of a target come after the user's own, where the last one counts.
+# Variables that hold any number of flags: a target's flags follow the user's own, since the last one wins.
 _LISTS_OF_FLAGS = ("XLA_FLAGS",)
 
-# Workers in other environments do not have Driftline installed: they find it through a folder with one link.
-# The working folder, which compilers write to, is no place to import from.
+# Workers in other environments do not have Driftline installed: they find it through a folder with one link. Nothing is
+# imported from the working folder, since compilers write to it.
 BOOTSTRAP = (
     "import sys; root = sys.argv.pop(3); sys.path[:] = [root] * bool(root) + [p for p in sys.path if p];"
     " from driftline.execute.worker import main; main()"
@@ -51,6 +51,7 @@ BOOTSTRAP = (
 
 
 def package_root(python: str) -> str:
+    """Return the folder through which another interpreter finds Driftline; an empty string for this interpreter."""
     if python == sys.executable:
         return ""
     package = Path(__file__).resolve().parents[1]
@@ -64,11 +65,11 @@ def package_root(python: str) -> str:
 
 
 def environment_of(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
-    """Return the variables of a nursery: those of the user, and over them one thread, the lasting caches, temporary
-    files inside the workspace, and what the target asks for."""
+    """Return the environment variables of a nursery: the user's, overridden by one thread, the lasting caches,
+    temporary files inside the workspace, and the target's own."""
     binaries = os.path.dirname(kind.python)
     inherited = without_keys(os.environ)
-    if kind.python != sys.executable:  # what is meant for our interpreter would mislead another one
+    if kind.python != sys.executable:  # variables for this interpreter would mislead another one
         inherited.pop("PYTHONPATH", None)
     told = dict(kind.variables)
     for name in _LISTS_OF_FLAGS:
@@ -92,6 +93,7 @@ def environment_of(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
 
 
 def killed_each_time(kind: WorkerKind, said: str) -> str:
+    """Return the error message for a process that was killed at every start."""
     return (
         f"{kind.name}: the process was killed before it could begin, {limits.STARTS} times in a row ({said}). Look for"
         " what kills it (a shortage of memory, perhaps), and start again"

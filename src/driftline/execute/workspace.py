@@ -1,12 +1,11 @@
-"""A private folder for one run of Driftline: tensors in flight, logs, temporary files of compilers.
+"""A private folder for one run of Driftline: tensors in transit, logs, temporary files of compilers.
 
-Workers, which run programs of other people, may write below `tmp` and `compilers`, where nobody else reads, and make
-plain files below `jobs`, where the parent reads and writes too. They cannot replace these folders themselves, nor touch
-the others: `logs`, `programs`, and `nursery`, for temporary files of processes without a sandbox.
+Workers, which run untrusted programs, may write below `tmp` and `compilers`, which no other process reads, and create
+plain files below `jobs`, where the parent reads and writes too. They cannot replace these folders, nor touch the
+others: `logs`, `programs`, and `nursery`, for temporary files of processes without a sandbox.
 
-The run holds a lock beside its folder. A run that was killed leaves the folder behind and loses the lock; the next run
-removes every folder whose lock is free. (Process ids would not do: they are reused, and another container's are
-invisible.)
+The run holds a lock beside its folder. A killed run leaves the folder and loses the lock; the next run removes every
+folder whose lock is free. (Process ids would not work: they are reused, and those of another container are invisible.)
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _OF_WORKERS = ("tmp", "compilers")
 
 
 class Workspace:
-    """Folders for scratch files; removed with `close` or at exit."""
+    """The scratch folders of one run; removed with `close` or at exit."""
 
     def __init__(self) -> None:
         scratch = cache_home() / "scratch"
@@ -55,21 +54,22 @@ class Workspace:
         atexit.register(self.close)
 
     def job_folder(self) -> Path:
-        """A fresh folder for the files of one job."""
-        folder = self._jobs / secrets.token_hex(8)  # workers could make folders with names that they can guess
+        """Make a new folder for the files of one job."""
+        folder = self._jobs / secrets.token_hex(8)  # random, so that workers cannot guess and create it
         make_folder(folder)
         return folder
 
     @property
     def nursery_folder(self) -> Path:
-        """For temporary files of nurseries: no worker may write there, since nurseries load code that they compile."""
+        """The folder for temporary files of nurseries. No worker may write there, since nurseries load code that they
+        compile."""
         return self.root / "nursery"
 
     def log_path(self) -> Path:
         return self.root / "logs" / f"{next(self._counter)}-{secrets.token_hex(4)}.log"
 
     def close(self) -> None:
-        if os.getpid() == self._owner and self._lock is not None:  # a fork must not remove its parent's files
+        if os.getpid() == self._owner and self._lock is not None:  # a forked process must not remove its parent's files
             _remove(self.root, self._lock)
             self._lock = None
             unshare(self.root)
@@ -77,27 +77,28 @@ class Workspace:
 
 
 def temporary_folder(log: Path) -> Path:
-    """Where the worker with this log keeps its temporary files; removed with the log when the worker has ended."""
+    """Return the folder for temporary files of the worker with this log; it is removed with the log when the worker has
+    ended."""
     return log.parent.parent / "tmp" / log.stem
 
 
 def writable_by_workers(log: Path) -> list[Path]:
-    """The folders in which the worker with this log may make anything."""
+    """Return the folders in which the worker with this log may create anything."""
     return [log.parent.parent / name for name in _OF_WORKERS]
 
 
 def shared_with_parent(log: Path) -> Path:
-    """The folder in which the worker with this log may make plain files, which the parent reads."""
+    """Return the folder in which the worker with this log may create plain files, which the parent reads."""
     return log.parent.parent / _JOBS
 
 
 def compiler_caches_of(log: Path) -> Path:
-    """The folder for the compiler caches of the worker with this log; all workers of a run share it."""
+    """Return the folder for the compiler caches of the worker with this log; all workers of a run share it."""
     return log.parent.parent / "compilers"
 
 
 def _acquire(path: Path, *, create: bool) -> int | None:
-    """The open, locked file; `None` when somebody else has it, or it is gone."""
+    """Open and lock a file; return its descriptor, or None if another process holds the lock or the file is gone."""
     try:
         fd = open_private(path, os.O_RDWR | (os.O_CREAT if create else 0))
     except FileNotFoundError:
@@ -105,7 +106,7 @@ def _acquire(path: Path, *, create: bool) -> int | None:
     except DriftlineError:
         if create:
             raise
-        return None  # a link: not a lock of ours
+        return None  # a link: not a lock of Driftline
     try:
         lock(fd, wait=create)
         if os.fstat(fd).st_ino == path.lstat().st_ino:
@@ -113,13 +114,13 @@ def _acquire(path: Path, *, create: bool) -> int | None:
     except (BlockingIOError, FileNotFoundError):
         pass
     os.close(fd)
-    # A sweep may have taken the file between our opening and locking it; it lets go of it at once.
+    # A sweep may have removed the file between opening and locking; it closes the file at once.
     return _acquire(path, create=True) if create else None
 
 
 def _remove(folder: Path, held: int) -> None:
     """Remove the folder, and then its lock: while the folder exists, its lock must too. A folder that cannot be removed
-    is renamed, and stays: it ends no run, and no later run tries again."""
+    is renamed and kept, so that no later run tries again."""
     if not remove_tree(folder):
         aside = folder.with_name(f"left-{folder.name}")
         with contextlib.suppress(OSError):

@@ -1,7 +1,8 @@
-"""A model writes programs for the lanes of a hunt: what to ask is worked out from a lane's past, asked ahead of its
-next turn, and awaited when the turn comes. So the order of programs never depends on how fast the model is.
+"""A language model writes programs for the lanes of a hunt.
 
-Everything runs in the main process but the programs themselves, which go to workers as text.
+The requests for a lane's next turn follow from the lane's past turns. They are sent ahead of that turn and awaited when
+it begins, so the order of programs never depends on how fast the model is. Everything runs in the main process except
+the programs themselves, which go to workers as text.
 """
 
 from __future__ import annotations
@@ -44,25 +45,25 @@ _Asked = TypeVar("_Asked")
 
 @dataclass(frozen=True)
 class ProgramDraft:
-    """One program that was asked of the model: the request, and what is known of it so far."""
+    """A program requested from the model: the request, and the record of the attempt so far."""
 
-    request: ProgramRequest  # with its text, where there is one
+    request: ProgramRequest  # with the program's text, if the model gave one
     record: ModelTry
     messages: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True)
 class WrittenTurn:
-    """A turn whose programs are there: one request and one prepared program for each that was asked for, and the tries
-    so far, of which those of programs still lack what the compiler does with them."""
+    """The programs of a turn: one request and one prepared program for each that was asked for, and the records of the
+    requests to the model, which do not yet hold the results of screening."""
 
     requests: tuple[ProgramRequest, ...]
     made: tuple[Prepared, ...]
-    drafts: Mapping[int, ProgramDraft]  # by the place of the request
+    drafts: Mapping[int, ProgramDraft]  # by the index of the request
     descriptions: tuple[ModelTry, ...] = ()
 
     def tries(self, results: Sequence[Screened]) -> tuple[ModelTry, ...]:
-        """All tries of the turn, with what fired."""
+        """Return the records of all requests of the turn, with the rules that each program fired."""
         return *self.descriptions, *(_finished(draft, results[at]) for at, draft in self.drafts.items())
 
 
@@ -74,7 +75,7 @@ class _Drafted:
 
 @dataclass(frozen=True)
 class _Question:
-    """A request that is ready to be asked of the model."""
+    """A request that is ready to be sent to the model."""
 
     asked: ProgramRequest
     mode: str
@@ -83,7 +84,7 @@ class _Question:
 
 
 class Author:
-    """Writes programs for all lanes of a hunt."""
+    """Asks a language model for the programs of all lanes of a hunt."""
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class Author:
     # -- lanes -------------------------------------------------------------------------------------------------------
 
     def open_lanes(self, targets: Sequence[Target]) -> dict[str, tuple[str, ...]]:
-        """The rules that each target's lane may aim at; targets whose rules are not known have none."""
+        """Open a lane for each target whose rules are known; return the ids of its rules by target."""
         known = {str(target): {rule.id: rule for rule in self._book.rules(target)} for target in targets}
         able = {name: rules for name, rules in known.items() if rules}
         share = self._allowance.share(len(able))
@@ -121,16 +122,17 @@ class Author:
         return {name: tuple(rules) for name, rules in able.items()}
 
     def absorb(self, lane: str, tries: Sequence[ModelTry]) -> None:
+        """Add the records of a finished turn to the state of its lane."""
         if lane in self._lanes:
             self._lanes[lane].absorb(tries)
 
     def stopped(self, lane: str) -> str:
-        """Why the model is asked no more for this lane; empty while it is."""
+        """Return why the model gets no more requests for this lane, or an empty string while it does."""
         return self._lanes[lane].stopped if lane in self._lanes else ""
 
     def close(self) -> None:
-        """Threads that wait for an answer get `PoolInterrupted`."""
-        with self._lock:  # nobody who looks ahead is between the question and the answer to it
+        """Stop asking the model. Threads that wait for an answer get `PoolInterrupted`."""
+        with self._lock:  # no thread in `ask_ahead` is between the check of `_closed` and its submit
             self._closed = True
             self._planning.shutdown(wait=False, cancel_futures=True)
         self._model.close()
@@ -139,8 +141,7 @@ class Author:
     # -- one turn ----------------------------------------------------------------------------------------------------
 
     def ask_ahead(self, lane: str, requests: Sequence[ProgramRequest]) -> None:
-        """Send what the next turn of a lane will ask. A turn may end when the time of the hunt is over already: then
-        there is no next one."""
+        """Send the requests of a lane's next turn to the model, unless the author is closed."""
         wanted = tuple(request for request in requests if request.generator == GENERATOR)
         if not wanted or self.stopped(lane):
             return
@@ -149,7 +150,8 @@ class Author:
                 self._ahead[lane] = wanted, self._planning.submit(self._drafted, self._lanes[lane], wanted)
 
     def write(self, lane: str, target: Target, requests: Sequence[ProgramRequest], screening: Screening) -> WrittenTurn:
-        """All programs of a turn, made: those of the model from its answers, given back once where they do not run."""
+        """Return all programs of a turn, prepared. Programs of the model that do not run are sent back once for
+        repair."""
         places = [at for at, request in enumerate(requests) if request.generator == GENERATOR]
         drafted = self._awaited(lane, tuple(requests[at] for at in places))
         drafts = dict(zip(places, drafted.drafts, strict=True))
@@ -166,7 +168,7 @@ class Author:
             return self._drafted(self._lanes[lane], wanted)
         try:
             drafted = ahead[1].result()
-        except CancelledError as error:  # more lanes look ahead than are planned at once: it was not begun
+        except CancelledError as error:  # more lanes ask ahead than are planned at once: this one was not begun
             raise PoolInterrupted("the hunt has ended") from error
         return replace(drafted, drafts=drafted.drafts[: len(wanted)])
 
@@ -177,7 +179,7 @@ class Author:
         target: Target,
         screening: Screening,
     ) -> list[Prepared]:
-        """What was asked for and is there; a request without a text has no program."""
+        """Prepare the requests that have a program; a request without a text gives `NothingMade`."""
         able = [at for at, request in enumerate(whole) if at not in drafts or drafts[at].record.outcome == RAN]
         made = iter(screening.prepared([whole[at] for at in able], target))
         return [
@@ -195,7 +197,8 @@ class Author:
         target: Target,
         screening: Screening,
     ) -> None:
-        """Programs that do not run go back once, with the error; copies do not, which shall cost nothing more."""
+        """Send programs that do not run back to the model once, with the error, and prepare the repaired ones. Copies
+        are not sent back, since they must cost nothing more."""
         broken = {
             at: reason
             for at, draft in drafts.items()
@@ -229,7 +232,7 @@ class Author:
     def _repaired(
         self, draft: ProgramDraft, answer: ChatAnswer | None, state: ModelLane, drafts: Mapping[int, ProgramDraft]
     ) -> ProgramDraft:
-        """The draft with what the model made of the error; as it was, where that is no use."""
+        """Return the draft with the model's repair, or with its old text if the repair is unusable or already known."""
         if answer is None or answer.problem == NO_ANSWER:
             return draft
         record = replace(self._paid(draft.record, answer), answers=draft.record.answers + 1)
@@ -243,7 +246,7 @@ class Author:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def _drafted(self, state: ModelLane, wanted: tuple[ProgramRequest, ...]) -> _Drafted:
-        """Ask for all programs of a turn."""
+        """Ask the model for all programs of a turn."""
         descriptions: list[ModelTry] = []
         drafts: list[ProgramDraft] = []
         spent = _Spending(state, descriptions)
@@ -265,7 +268,7 @@ class Author:
     def _question(
         self, state: ModelLane, request: ProgramRequest, spent: _Spending, descriptions: list[ModelTry]
     ) -> _Question:
-        """What to ask for one program: the mode, the examples and an idea are drawn for it."""
+        """Build the request for one program: draw its mode, its examples and an idea."""
         rng = random.Random(f"{self._seed}/{GENERATOR}/{request.seed}")
         rule = state.rules[request.arm]
         shown = self._book.shown(rule)
@@ -296,8 +299,9 @@ class Author:
     def _requirement(
         self, state: ModelLane, rule: Rule, shown: ShownRule, spent: _Spending, descriptions: list[ModelTry]
     ) -> str:
-        """What the rule needs, in words; its own pattern where no model has said it. Its tokens count once in a lane,
-        also when the description was there before: what is spent must not depend on what the store holds."""
+        """Return the rule's requirement in words, or its own pattern if no model has described it. The tokens of a
+        description count once per lane, even if the store already held the description: the spending must not depend on
+        the store."""
         counted = rule.id in state.described or any(one.rule == rule.id for one in descriptions)
         if not counted and not spent.left:
             return shown.text.tree or shown.text.words
@@ -311,14 +315,15 @@ class Author:
         return self._model.ask(question.chat, f"{question.mode} for {question.asked.arm}")
 
     def _draft(self, question: _Question, answer: ChatAnswer | None) -> ProgramDraft:
-        """The answer as a program that may be made: what can be told from the text alone."""
+        """Turn an answer of the model into a draft, judged by its text alone: copies, cut-off and missing answers are
+        marked."""
         record = ModelTry(
             question.asked.arm, question.mode, self._settings.model, RAN, answers=1, examples=question.examples
         )
         if answer is None:
             return ProgramDraft(question.asked, replace(record, outcome=SPENT, answers=0))
         record = self._paid(record, answer)
-        if answer.problem and not (answer.problem == CUT_OFF and question.mode == SKETCH):  # names need no end
+        if answer.problem and not (answer.problem == CUT_OFF and question.mode == SKETCH):  # cut-off names can be used
             return ProgramDraft(question.asked, replace(record, outcome=answer.problem), question.chat.messages)
         text = answer.text if question.mode == SKETCH else code_of(answer.text)
         digest = "" if question.mode == SKETCH else digest_of(text)
@@ -337,8 +342,8 @@ class Author:
     def _in_waves(
         self, asked: Sequence[_Asked], spent: _Spending, ask: Callable[[_Asked], ChatAnswer]
     ) -> Iterator[tuple[_Asked, ChatAnswer | None]]:
-        """The answers in the order of the questions; as many at once as there are connections, and between two such
-        waves the allowance is looked at: it is overdrawn by one answer a connection at most."""
+        """Yield each question with its answer, in order, or with None once the allowance is spent. As many questions as
+        there are connections are sent at once, so the allowance is exceeded by at most one answer per connection."""
         size = self._settings.connections
         for at in range(0, len(asked), size):
             wave = asked[at : at + size]
@@ -355,18 +360,18 @@ class Author:
             return list(self._connections.map(ask, wave))
         except (Closed, CancelledError) as error:
             raise PoolInterrupted("the hunt has ended") from error
-        except RuntimeError as error:  # nothing can be begun after the shutdown
+        except RuntimeError as error:  # raised by the executor after its shutdown
             if not self._closed:
                 raise
             raise PoolInterrupted("the hunt has ended") from error
 
 
 class _Spending:
-    """What a lane has spent, its turn in hand included."""
+    """Counts the tokens and the cost of a lane, including those of its current turn."""
 
     def __init__(self, state: ModelLane, tries: Sequence[ModelTry]) -> None:
         self._state = state
-        self._tries = tries  # may grow
+        self._tries = tries  # the caller may append to it
         self._tokens, self._cost = 0, 0.0
 
     def add(self, tokens: int, cost: float) -> None:
@@ -375,23 +380,24 @@ class _Spending:
 
     @property
     def left(self) -> bool:
+        """True if the allowance of the lane is not spent."""
         tokens = self._state.tokens + self._tokens + sum(one.tokens for one in self._tries)
         cost = self._state.cost + self._cost + sum(one.cost for one in self._tries)
         return self._state.allowance.left(tokens, cost)
 
 
 def _with_options(made: Prepared, request: ProgramRequest) -> Prepared:
-    """Some rules need an option of the compiler: programs about them are run with it."""
+    """Return the program with the compiler options of its request, which some rules need."""
     return replace(made, options=request.options) if isinstance(made, PreparedProgram) else made
 
 
 def _as_copy(draft: ProgramDraft) -> ProgramDraft:
-    """What ran already is run on other sizes: it was paid for."""
+    """Mark the draft of a program that already ran as a copy: the copy runs on other sizes."""
     return replace(draft, request=replace(draft.request, copy=True), record=replace(draft.record, copy=True))
 
 
 def _finished(draft: ProgramDraft, result: Screened) -> ModelTry:
-    """The try with what became of the program."""
+    """Return the record of a program with the outcome of its screening."""
     record = draft.record
     if record.outcome != RAN:
         return record

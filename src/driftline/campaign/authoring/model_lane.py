@@ -1,7 +1,7 @@
-"""What one lane has learnt about writing programs with a model: which way of asking fires rules, which examples help.
+"""What one lane has learnt about asking a model for programs: which kinds of request and which examples fire rules.
 
-All of it follows from the tries of its own turns, so it is rebuilt from the store, and nothing of it depends on the
-clock or on other lanes.
+Everything is computed from the records of the lane's own turns, so it can be rebuilt from the store and does not depend
+on the clock or on other lanes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from driftline.llm.chat import NO_ANSWER
 from driftline.store.tries import DESCRIBE, RAN, SPENT, ModelTry
 
 MOST_FAILURES = 20  # requests without an answer, in a row
-FLOOR = 0.1  # the share of every mode, whatever it brings
+FLOOR = 0.1  # the least share of every mode, however rarely it succeeds
 SHOWN = 3  # examples in a request for a new program
 _KEPT = 40  # examples of one rule
 
 
 @dataclass
 class FiringTally:
-    """How often something led to a program that fired its rule."""
+    """Counts how often a mode or an example led to a program that fired its rule."""
 
     fired: int = 0
     missed: int = 0
@@ -36,13 +36,13 @@ class FiringTally:
         self.missed += not fired
 
     def drawn(self, rng: random.Random) -> float:
-        """A draw from what is believed of it: Beta(1, 1) at first."""
+        """Return a random success probability, drawn from a Beta distribution that starts as Beta(1, 1)."""
         return rng.betavariate(1 + self.fired, 1 + self.missed)
 
 
 @dataclass
 class ModelLane:
-    """One lane's state. `rules`: those that it may aim at, by id."""
+    """The state of one lane. `rules`: the rules that the lane may aim at, by id."""
 
     rules: Mapping[str, Rule]
     allowance: Allowance
@@ -52,7 +52,7 @@ class ModelLane:
     without_answer: int = 0  # in a row
     described: set[str] = field(default_factory=set)  # rules whose description is counted
     seen: set[str] = field(default_factory=set)  # digests of programs
-    ran: set[str] = field(default_factory=set)  # those of them that ran
+    ran: set[str] = field(default_factory=set)  # digests of the programs that ran
     spent: bool = False
     _by_mode: dict[str, FiringTally] = field(default_factory=lambda: defaultdict(FiringTally))
     _by_example: dict[tuple[str, str], FiringTally] = field(
@@ -63,7 +63,7 @@ class ModelLane:
 
     @property
     def stopped(self) -> str:
-        """Why it asks no more; empty while it does."""
+        """Return why the lane sends no more requests, or an empty string while it does."""
         if self.without_answer >= MOST_FAILURES:
             return f"{MOST_FAILURES} requests in a row had no answer"
         if self.spent and not self.allowance.left(self.tokens, self.cost):  # a resumed hunt may have been given more
@@ -73,17 +73,17 @@ class ModelLane:
     # -- choosing ----------------------------------------------------------------------------------------------------
 
     def add_first(self, rule: str, program: str) -> None:
-        """The program that an audit would find for the rule: the model never starts from nothing."""
+        """Register the program that an audit would find for the rule, as its first example."""
         if program:
             self._first[rule] = program
 
     def _texts(self, rule: str) -> dict[str, str]:
-        """All examples of a rule by digest, always in the same order."""
+        """Return all examples of a rule by digest, always in the same order."""
         first = self._first.get(rule)
         return {**({digest_of(first): first} if first else {}), **self._fired[rule]}
 
     def mode(self, rule: str, rng: random.Random) -> str:
-        """Thompson sampling over the modes, with a floor."""
+        """Choose a mode by Thompson sampling; every mode keeps a least share."""
         able = [mode for mode in self.modes if mode != CHANGE or self._texts(rule)] or [
             mode for mode in MODES if mode != CHANGE
         ]
@@ -92,7 +92,7 @@ class ModelLane:
         return max(able, key=lambda mode: self._by_mode[mode].drawn(rng))
 
     def examples(self, rule: str, count: int, rng: random.Random) -> dict[str, str]:
-        """The most promising examples of a rule, by digest."""
+        """Return the `count` most promising examples of a rule, by digest."""
         texts = self._texts(rule)
         drawn = {digest: self._by_example[(rule, digest)].drawn(rng) for digest in texts}
         best = sorted(drawn, key=lambda digest: -drawn[digest])[:count]
@@ -101,7 +101,7 @@ class ModelLane:
     # -- learning ----------------------------------------------------------------------------------------------------
 
     def absorb(self, tries: Iterable[ModelTry]) -> None:
-        """Take over what a turn brought: one that was just done, or one from the store."""
+        """Add the records of one turn, from the hunt or from the store."""
         for one in tries:
             self.tokens += one.tokens
             self.cost += one.cost
@@ -114,7 +114,7 @@ class ModelLane:
                 self._learn(one)
 
     def _learn(self, one: ModelTry) -> None:
-        new = one.fired and not one.copy  # else an example that is only repeated would be shown more and more often
+        new = one.fired and not one.copy  # else an example that is only repeated would be shown more often
         self._by_mode[one.mode].count(new)
         for digest in one.examples:
             self._by_example[(one.rule, digest)].count(new)

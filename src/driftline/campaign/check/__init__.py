@@ -1,1 +1,1 @@
-"""Checking with a memory: cases are run, failures are kept in the store with what was tried on them."""
+"""Checking with a store: run cases and keep the failures, with the experiments made on them."""

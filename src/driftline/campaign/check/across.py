@@ -1,6 +1,7 @@
-"""One compiler on several instruction sets of this machine: which targets that makes, and how they compare.
+"""Checking one compiler on several instruction sets of this machine.
 
-Verdicts are the oracle's, as always. That the bits differ from one instruction set to another is information.
+The oracle gives the verdicts, as for any target. A bitwise difference between two instruction sets is information, not
+a failure.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ WAYS = (ISA,)
 
 @dataclass(frozen=True)
 class IsaFamily:
-    """A target, and the same compiler told to use other instruction sets."""
+    """A target, and copies of it that use other instruction sets."""
 
     target: Target
     variants: tuple[Target, ...]
@@ -31,12 +32,14 @@ class IsaFamily:
 
 
 def check_way(way: str) -> None:
+    """Raise DriftlineError unless `way` is a known value of `--across`."""
     if way not in WAYS:
         raise DriftlineError(f"--across {way}: give one of {', '.join(WAYS)}.{did_you_mean(way, WAYS)}")
 
 
 def across_isa(targets: Sequence[Target], processor: Processor | None = None) -> tuple[list[IsaFamily], list[Target]]:
-    """The targets with their variants on this processor; and those that cannot be told what to use."""
+    """Return the targets with their variants on this processor, and the targets whose instruction set cannot be
+    chosen."""
     here = processor or this_processor()
     families = {target: IsaFamily(target, _variants(target, here)) for target in targets}
     return [family for family in families.values() if family.variants], [
@@ -45,7 +48,8 @@ def across_isa(targets: Sequence[Target], processor: Processor | None = None) ->
 
 
 def _variants(target: Target, processor: Processor) -> tuple[Target, ...]:
-    """What a target sets itself stays as it is."""
+    """Return copies of the target for other instruction sets; options that the target already has are not
+    overwritten."""
     found = []
     for options in resolve(target).isa_variants(processor):
         if not options.keys() & dict(target.options).keys():
@@ -54,7 +58,8 @@ def _variants(target: Target, processor: Processor) -> tuple[Target, ...]:
 
 
 def require_families(targets: Sequence[Target]) -> tuple[list[IsaFamily], str]:
-    """The families, and a sentence about the targets that have none. With no family at all there is nothing to do."""
+    """Return the families and a sentence about the targets without variants. Raises DriftlineError if no family is
+    left."""
     families, without = across_isa(targets)
     names = ", ".join(map(str, without))
     told = (

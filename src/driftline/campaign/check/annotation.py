@@ -1,4 +1,4 @@
-"""What was seen of a failure, as causes are held against it; at the time when it is recorded."""
+"""The facts about a failure that causes are matched against, collected when the failure is recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from driftline.programs.settings import settings_of
 
 
 def sighting_of(case: Case, result: TargetResult) -> Sighting:
-    """The facts of a failure, without experiments."""
+    """Return the facts of a failure that need no experiment."""
     verdict = result.verdict
     evidence, operators = verdict.evidence, operators_of(case.runs)
     found = identify(case.runs, operators, result.target, result.execution, verdict, result.blame)
@@ -38,7 +38,7 @@ def sighting_of(case: Case, result: TargetResult) -> Sighting:
 
 
 def examined(checker: Checker, case: Case, result: TargetResult, library: Library) -> Sighting:
-    """The same, with what had to be tried on the case."""
+    """Return the facts of a failure, with the answers of the experiments that the causes in `library` ask for."""
     seen = sighting_of(case, result)
     answers = answered(checker, case, result, seen, library)
     return Sighting(**{**vars(seen), "answers": answers})

@@ -1,8 +1,8 @@
-"""Targets that are broken as a whole: a plug-in with a fault of its own, a compiler whose parts do not fit together.
+"""Detects targets that are broken as a whole, such as a faulty plug-in or a compiler whose parts do not fit together.
 
-Such a target raises an error, or ends its process, whatever it is given, and every program would seem to show a bug.
-So before an error or a crash is blamed on a program, the target is asked for programs that nobody gets wrong: a copy
-and a sum of ordinary floats, each twice. One that fails at one time and passes at another is unreliable.
+Such a target raises an error or crashes on every program, so every program would seem to show a bug. Before an error or
+a crash is blamed on a program, the target runs trivial programs: a copy and a sum of ordinary floats, each twice. A
+target on which a program fails once and passes once is unreliable.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from driftline.generate.table import OPERATORS
 _ROW = TensorType("float32", (4,))
 _OPERANDS = {"identity": 1, "add": 2}
 _WORDS = {"identity": "a copy of an ordinary tensor", "add": "a sum of two ordinary tensors"}
-_TRIVIAL = ("identity", "add", "add", "identity")  # what fails every second time contradicts itself in this order
+_TRIVIAL = ("identity", "add", "add", "identity")  # detects a target that fails every second time
 _SHOWN = 200  # characters of an error
-_ENDS = (Kind.ERROR, Kind.CRASH)  # how a broken target fails
+_ENDS = (Kind.ERROR, Kind.CRASH)  # the ways in which a broken target fails
 
 
 def trivial_requests(form: str) -> tuple[ProgramRequest, ...]:
-    """Two programs of each operator that nobody gets wrong, on ordinary numbers."""
+    """Return requests for a copy and a sum of ordinary numbers, each twice, that no working target gets wrong."""
     return tuple(
         ProgramRequest("trivial", name, 0, ("random",), seed=f"trivial/{at}", graph=_alone(name, _OPERANDS[name]))
         for at, name in enumerate(_TRIVIAL)
@@ -45,8 +45,8 @@ def _alone(name: str, operands: int) -> Graph:
 
 
 def why_broken(answers: Sequence[Screened]) -> str:
-    """Why a target that answers so to the trivial programs is broken or unreliable; empty where it is neither, or where
-    there are no answers to tell by."""
+    """Return why a target with these answers to the trivial programs is broken or unreliable; an empty string if it is
+    neither, or if there are no answers."""
     failed = [answer for answer in answers if is_error(answer)]
     if not failed:
         return ""
@@ -62,12 +62,12 @@ def why_broken(answers: Sequence[Screened]) -> str:
 
 
 def is_error(answer: Screened) -> bool:
-    """Is this what a broken target would answer?"""
+    """True if an answer is an error or a crash, as a broken target gives."""
     return answer.judgement == "fail" and answer.kind in _ENDS
 
 
 def without_broken(checker: Checker, outcome: CheckOutcome) -> CheckOutcome:
-    """Return the outcome of a check, with the targets skipped that fail on trivial programs as well."""
+    """Return the outcome of a check in which the targets that fail on trivial programs, too, are skipped."""
     broken = {
         row.target: why
         for row in outcome.results
@@ -80,7 +80,8 @@ def without_broken(checker: Checker, outcome: CheckOutcome) -> CheckOutcome:
 
 
 def _asked(checker: Checker, program: Program, target: Target, options: CheckOptions) -> str:
-    """Ask a target for the trivial programs, in the language of a program where it takes that."""
+    """Return why a target is broken, or an empty string. The trivial programs are in the language of `program` if the
+    target accepts that."""
     backend = BACKENDS.get(target.backend)
     own = {FORM_OF[form] for form in backend.accepts if form in FORM_OF}
     form = program.framework if program.framework in own else form_of(backend)
@@ -91,5 +92,5 @@ def _asked(checker: Checker, program: Program, target: Target, options: CheckOpt
             checker.pool, form, plugins=options.plugins, timeout=options.timeout, explain=False
         ) as screening:
             return why_broken(screening.screen(trivial_requests(form), target))
-    except WorkerStartError:  # nothing is known
+    except WorkerStartError:  # the target could not be tested
         return ""

@@ -1,6 +1,6 @@
-"""Experiments on a failing case: does it pass with an option, in another dtype, without a class of inputs?
+"""Experiments on a failing case: whether it passes with an option, in another dtype, or without a class of inputs.
 
-They are made by the ordinary `check`, and only for causes that would explain the failure if the answer is yes.
+Each experiment is an ordinary check, made only if its answer can decide whether a cause explains the failure.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def program():
 def answered(
     checker: Checker, case: Case, result: TargetResult, seen: Sighting, library: Library
 ) -> dict[Question, bool]:
-    """The answers to what the causes ask about this failure; a question that cannot be asked here has none."""
+    """Run the experiments that the causes in `library` ask for and return their answers; experiments that cannot be
+    made are left out."""
     found = dict(seen.answers)
     for question in library.questions(seen)[:MOST]:
         answer = ask(checker, case, result.target, question)
@@ -63,7 +64,7 @@ def answered(
 
 
 def ask(checker: Checker, case: Case, target: Target, question: Question) -> bool | None:
-    """Does the case pass so? `None`: it cannot be tried."""
+    """True if the case passes under the condition of `question`, False if it fails, None if it cannot be tried."""
     try:
         varied = _varied(checker, case, target, question)
         if varied is None:
@@ -94,7 +95,8 @@ def _varied(checker: Checker, case: Case, target: Target, question: Question) ->
 
 
 def _cast(checker: Checker, case: Case, dtype: str) -> Case | None:
-    """A torch program in source form, or an ONNX model, in another dtype of the same class."""
+    """Return the case in another dtype of the same class, or None. Works on torch programs in source form and on ONNX
+    models."""
     program = case.program
     if case.deployed:
         return None
@@ -116,7 +118,8 @@ def _cast(checker: Checker, case: Case, dtype: str) -> Case | None:
 
 
 def _unset(checker: Checker, case: Case, name: str) -> Case | None:
-    """An ONNX model with a setting of its operators unset, on the inputs that it still has."""
+    """Return the case of an ONNX model with an operator attribute removed, or None. Inputs that the model no longer has
+    are dropped."""
     if case.deployed or case.program.form != "onnx":
         return None
     model = without_setting(model_from(serialised(case.program.path)), name)

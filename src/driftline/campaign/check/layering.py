@@ -1,4 +1,4 @@
-"""The view layer by layer, with a memory: what was seen of a target that fails is kept with its bug."""
+"""The layer-by-layer view of failing targets, stored with their bugs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP = "layers"
 
 
 def check_taps(taps: str) -> None:
-    """Refuse what is no way of choosing values, before anything slow happens."""
+    """Raise DriftlineError unless `taps` is a known way to choose values."""
     if taps not in TAPS:
         raise DriftlineError(f"--taps {taps}: give one of {', '.join(TAPS)}.{did_you_mean(taps, TAPS)}")
 
@@ -31,7 +31,8 @@ def look_inside(
     taps: str,
     listener: Listener = ignore,
 ) -> list[dict[str, Any]]:
-    """A view of every target that ran, as docs/json.md describes it."""
+    """Return a layer-by-layer view of every target that ran, as docs/json.md describes it, and store it with the
+    bugs."""
     bodies = []
     for row in result.results:
         seen = row.seen_in or SeenIn(result.outcome.case, result.outcome.reference)

@@ -1,4 +1,4 @@
-"""All targets of a check against each other, with a memory: the matrix is kept with each bug that the check found."""
+"""Compares all targets of a check with each other and stores the matrix with each bug that the check found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP = "pairwise"
 def with_matrices(
     store: Store, result: CheckResult, *, all_targets: bool, families: Sequence[IsaFamily] = ()
 ) -> CheckResult:
-    """The result with the matrices that were asked for: of all targets, and of each compiler's instruction sets."""
+    """Return the result with the requested matrices: of all targets, and of the instruction sets of each compiler."""
     name = result.outcome.case.runs.name
     return replace(
         result,

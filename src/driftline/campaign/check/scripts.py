@@ -1,4 +1,4 @@
-"""Checking scripts with a memory: judge a script on each target, and keep every failure in the store."""
+"""Checks of scripts: judge a script on each target and store every failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ScriptKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ScriptSettings:
-    """The settings of a script's check. They are refused here where they cannot work, before anything slow happens."""
+    """The settings of a script's check. Invalid settings raise DriftlineError when the object is made."""
 
     targets: Sequence[str] | None = None  # None: the script's own backend, `as-it-stands`
     timeout: float = 300.0  # seconds for one run of the script
@@ -48,7 +48,7 @@ class ScriptSettings:
 
     @property
     def wanted(self) -> list[Target]:
-        """The targets, each once."""
+        """Return the targets, each once."""
         if self.targets is None:
             return [Target(AS_IT_STANDS)]
         return list(dict.fromkeys(target for text in self.targets for target in parse_targets(text)))
@@ -61,7 +61,7 @@ class ScriptSettings:
 def check_script_file(
     pool: Pool, store: Store, program: str, asked: ScriptSettings, listener: Listener = ignore
 ) -> ScriptCheck:
-    """Judge a script, or a function that takes `compile`, on each target, and put those that fail into the store."""
+    """Judge a script, or a function that takes `compile`, on each target, and store the failures."""
     script = read_program(program)
     trials = ScriptTrials(script, pool, asked.options, says(listener, script.name))
     listener(StepsPlanned(len(asked.wanted)))

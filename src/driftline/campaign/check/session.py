@@ -1,4 +1,4 @@
-"""Checking with a memory: run a case, and keep every failure in the store."""
+"""Checks of programs: run a case on each target and store every failure."""
 
 from __future__ import annotations
 
@@ -55,13 +55,14 @@ from driftline.store import Bug, Store
 from driftline.store.checks import CheckLog
 
 MOST_LIFTED_SECONDS = 600.0  # a check that took longer is done again in float32 only if it is asked for
-ARTIFACT_ELEMENTS = 4096  # larger tensors are not kept: a replay makes them again
+ARTIFACT_ELEMENTS = 4096  # larger tensors are not stored: a replay computes them again
 
 
 def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[list[Target], list[Skipped]]:
-    """The targets to run: those asked for by name or preset; of a preset, those that can take the program.
+    """Return the targets to run and the skipped ones: the targets asked for by name, and those of a preset that accept
+    the program.
 
-    Asking for a backend that is not there is an error; one of a preset that is not installed is named and skipped.
+    Asking by name for a backend that is not installed is an error; one in a preset is skipped with a reason.
     """
     chosen: dict[Target, None] = {}
     skipped: dict[Target, Skipped] = {}
@@ -100,13 +101,13 @@ def _in_preset(program: Program, preset: str) -> tuple[list[Target], list[Skippe
 
 
 def _spent(result: TargetResult) -> tuple[float, float]:
-    """Seconds of a run that came to an end, and of the conversion before it."""
+    """Return the seconds of a finished run, and of the conversion before it."""
     durations = result.execution.durations
     return durations.get("total", 0.0), durations.get("convert", 0.0)
 
 
 def each_backend() -> Iterator[tuple[Target, Backend | Skipped]]:
-    """Every backend there is. Somebody's broken plug-in is not a reason to stop: it is skipped, with what it said."""
+    """Yield every registered backend; a plug-in that cannot be loaded gives a Skipped with its error message."""
     for name in BACKENDS:
         target = Target.parse(name)
         try:
@@ -126,8 +127,8 @@ _FORMS = {
 
 
 def fitting_targets(program: Program, usual: Sequence[Target]) -> tuple[list[Target], list[Skipped]]:
-    """Of the targets that a project usually checks, those that can take the program. Asked for by name, the others
-    would be a mistake; here they are skipped."""
+    """Return the targets of a project's settings that accept the program, and the others as skipped. Asking for one of
+    the others by name would be an error."""
     fit: list[Target] = []
     skipped: list[Skipped] = []
     for target in usual:
@@ -141,7 +142,7 @@ def fitting_targets(program: Program, usual: Sequence[Target]) -> tuple[list[Tar
 
 
 def _require_form(program: Program, target: Target) -> None:
-    """Asking a compiler for what it can never take is a mistake of the command line, not a result."""
+    """Raise UnfitTarget if the target cannot accept the program, even after a conversion."""
     accepts = resolve(target).accepts
     if accepts_directly(program.form, program.framework, accepts):
         return
@@ -154,6 +155,8 @@ def _require_form(program: Program, target: Target) -> None:
 
 
 def require_target(target: Target) -> None:
+    """Raise DriftlineError unless the target (or preset) exists with its options and, if it names a release, its
+    environment."""
     if is_preset(target):
         return
     if target.backend not in BACKENDS and (near := did_you_mean(target.backend, PRESETS)):
@@ -171,7 +174,7 @@ def require_target(target: Target) -> None:
 
 
 def check_strategy(strategy: str) -> None:
-    """Refuse what is neither a strategy nor a file, before anything slow happens."""
+    """Raise DriftlineError unless `strategy` is a known strategy or a file."""
     if strategy not in STRATEGIES and Path(strategy).is_dir():
         raise DriftlineError(f"--inputs {strategy}: it is a folder; name an .npz file.")
     if strategy not in STRATEGIES and not Path(strategy).is_file():
@@ -182,7 +185,8 @@ def check_strategy(strategy: str) -> None:
 
 
 def make_samples(maker: InputMaker, strategy: str, count: int, seed: int) -> tuple[Inputs, ...]:
-    """Input samples by strategy: `example`, `random`, or a file. `specials` need the reference (`specials.py`)."""
+    """Return input samples by strategy: `example`, `random`, or a file. `specials` need the reference
+    (`specials.py`)."""
     if strategy not in STRATEGIES:
         if maker.sizes:
             raise DriftlineError(
@@ -202,7 +206,7 @@ def maker_of(opened: LoadedProgram, options: CheckOptions, sizes: Sizes = NOT_GI
 
 
 def _notes(opened: LoadedProgram, case: Case, reference: Reference, sizes: Sizes) -> tuple[str, ...]:
-    """What the user should know of the inputs that were made up."""
+    """Return notes for the user about generated inputs; none if all inputs were given."""
     if not any(sample.origin.startswith(("random", "specials")) for sample in case.samples):
         return ()
     maker = maker_of(opened, case.options, sizes)
@@ -212,7 +216,7 @@ def _notes(opened: LoadedProgram, case: Case, reference: Reference, sizes: Sizes
 
 
 def _witness_note(case: Case, reference: Reference) -> tuple[str, ...]:
-    """Which of the two references says what an ONNX model means."""
+    """Return a note that names the reference of an ONNX model, which has two."""
     if case.program.framework != "onnx" or not reference.by:
         return ()
     return (f"The reference is {reference.by}.",)
@@ -227,7 +231,7 @@ def draw_case(
     samples: int,
     sizes: Sizes = NOT_GIVEN,
 ) -> tuple[Case, Reference]:
-    """The case with its input samples, and what the program means on them."""
+    """Return the case with its input samples, and the reference results on them."""
     maker = maker_of(opened, options, sizes)
     case = Case(opened.program, (), tuple(targets), options, opened.deployed)
     if inputs == "specials":
@@ -258,9 +262,9 @@ def check_program(
     listener: Listener = ignore,
     extent: Extent = USUAL,
 ) -> CheckResult:
-    """Check one program on many targets and keep what fails; `keep_reduced`: also what agrees in less precision.
-    `lifted`: check a half-precision program in float32, too; by default where that is affordable. `extent`: what is
-    compared beside the first call; the gradient only of a program that asks for it."""
+    """Check one program on many targets and store the failures; with `keep_reduced` also results that agree only at
+    reduced precision. `lifted`: also check a half-precision program in float32 (None: if that is affordable). `extent`:
+    what is compared besides the first call; gradients only if the program asks for them."""
     chosen, skipped = choose_targets(opened.runs, targets)
     require_settings(checker.pool, chosen, options.plugins)
     listener(CheckStarted(tuple(chosen)))
@@ -300,7 +304,7 @@ def check_program(
 def keep_failures(
     checker: Checker, store: Store, outcome: CheckOutcome, library: Library | None = None, listener: Listener = ignore
 ) -> dict[Target, Bug]:
-    """Put the failures of a check into the store."""
+    """Store the failures of a check; return the bugs by target."""
     known = builtin() if library is None else library
     found = {
         result.target: _recorded(checker, store, seen.case, result, seen.reference, known, listener)
@@ -319,7 +323,7 @@ def _recorded(
     library: Library,
     listener: Listener,
 ) -> Bug | None:
-    """Keep a failure together with the experiments that the causes ask for, and say so."""
+    """Store a failure with the experiments that the causes ask for, and report it to the listener."""
     if result.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
         return None
     case, result = at_fault(case, result)
@@ -336,7 +340,7 @@ def _announced(
     listener: Listener,
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Bug | None:
-    """Keep a failure, and tell the listener whether the store knew its bug."""
+    """Store a failure, and report to the listener whether its bug is new."""
     new = not store.has_bug(fingerprint(case, result).bug_id)
     bug = record(store, case, result, reference, more)
     if bug:
@@ -345,8 +349,8 @@ def _announced(
 
 
 def _judged_without(row: TargetResult, opened: LoadedProgram) -> TargetResult:
-    """A row about a model from which operators were taken out says so itself. It passes only if there is an output that
-    does not depend on them: of the others nothing is known."""
+    """Return the row of a model from which operators were removed, with a reason that says so. It passes only if some
+    output does not depend on these operators: nothing is known of the others."""
     verdict = row.verdict
     known, outputs = opened.judgeable
     told = f"without {opened.without}: "
@@ -362,8 +366,8 @@ def _judged_without(row: TargetResult, opened: LoadedProgram) -> TargetResult:
 
 
 def _is_lifted(outcome: CheckOutcome) -> bool:
-    """Is a check in float32 worth its while without being asked for? It takes about as long again as the check itself,
-    and twice the memory; what was not judged by the rule is not judged so either."""
+    """True if a half-precision check is repeated in float32 without being asked for: only if the rule judged it, and
+    the program and its check are small. A float32 check takes about as long again and twice the memory."""
     case = outcome.case
     seconds = sum(sum(_spent(row)) for row in outcome.results)
     return (
@@ -375,12 +379,12 @@ def _is_lifted(outcome: CheckOutcome) -> bool:
 
 
 def at_fault(case: Case, result: TargetResult) -> tuple[Case, TargetResult]:
-    """The row that a failure is recorded by, with its case: that of the kernels that are wrong in the same way."""
+    """Return the case and the row by which a failure is recorded: those of the culprit kernel if there is one."""
     return (case.only(result.culprit.target), result.culprit) if result.culprit else (case, result)
 
 
 def fingerprint(case: Case, result: TargetResult) -> Fingerprint:
-    """Which bug a failing row is."""
+    """Return the fingerprint of the bug that a failing row shows."""
     case, result = at_fault(case, result)
     program = case.runs
     return identify(program, operators_of(program), result.target, result.execution, result.verdict, result.blame)
@@ -395,8 +399,8 @@ def record(
     *,
     again: bool = False,
 ) -> Bug | None:
-    """Keep a failure, with what was expected and what came; anything else is no bug. Seen `again`, what was
-    written about the same case before stays."""
+    """Store a failure with the expected and actual results and return its bug; None for other verdicts. `again`: keep
+    what was stored about the same case before."""
     if result.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
         return None
     case, result = at_fault(case, result)
@@ -420,7 +424,7 @@ def record(
 
 
 def _artifacts(store: Store, result: TargetResult, reference: Reference | None) -> dict[str, str]:
-    """The outputs of the failing sample on both sides, when they are small enough to be looked at."""
+    """Store the expected and actual outputs of the failing sample, if they are small; return their digests."""
     index = result.verdict.evidence.sample or 0
     outputs = result.execution.outputs
     if reference is None or index >= len(outputs) or index >= len(reference.samples):
@@ -432,6 +436,7 @@ def _artifacts(store: Store, result: TargetResult, reference: Reference | None) 
 
 
 def verdict_json(result: TargetResult) -> dict[str, Any]:
+    """Return the JSON form of a verdict."""
     verdict = result.verdict
     return {
         "verdict": str(verdict.judgement),

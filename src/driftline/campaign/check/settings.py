@@ -1,4 +1,4 @@
-"""The settings of a check: one value that the command, the page, the pytest plugin and the library all make."""
+"""The settings of a check, shared by the command, the web page, the pytest plugin and the library."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class CheckKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """What a check is asked for. An instance can be made only of settings that can work: the rest is refused here,
-    before anything slow happens."""
+    """The settings of a check. Invalid settings raise DriftlineError when the object is made, before anything slow
+    happens."""
 
     targets: Sequence[str] | None = None  # targets and presets; None: each available compiler that takes the program
     inputs: str = "example"  # a strategy, or an .npz file
@@ -57,21 +57,21 @@ class CheckSettings:
     dims: Dims | None = None  # sizes of the dimensions that the program leaves open, by name
     shapes: Shapes | None = None  # shapes of inputs, by name
     grad: bool | None = None  # compare gradients too; None: after the outputs, where the program asks for gradients
-    calls: int = MOST_CALLS  # 1: the first call alone; 2: also with other values; 3: also with inputs of another size
+    calls: int = MOST_CALLS  # 1: the first call alone; 2: also other values; 3: also inputs of another size
     seed: int = 0
     timeout: float = 300.0  # seconds for one target
     memory: int = 8  # GiB for one target
     signed_zero: bool = False  # tell -0.0 from 0.0
     lift: bool | None = None  # also check a half-precision program in float32; None: unless it is large
     oracle: str = "shadow"  # or a plain tolerance, "allclose:rtol=R,atol=A"
-    accept: Sequence[str] = ()  # less precise arithmetic that is good enough
+    accept: Sequence[str] = ()  # policies of less precise arithmetic that count as correct
     stress: bool = False  # also call compiled programs from several threads
     across: str = ""  # "isa": run each compiler on every instruction set of this machine
     pairwise: bool = False  # compare all targets with each other
-    reference: str = ""  # the program that the checked one was made from, which says what is right
-    keep_reduced: bool = False  # also keep what agrees only in less precision as a bug
-    # Names of settings that come from a project's file, "targets" and "accept": what of them does not fit this program
-    # is left out; of what a person typed, it is a mistake.
+    reference: str = ""  # the program from which the checked one was made; its results are the expected ones
+    keep_reduced: bool = False  # also store results that agree only at reduced precision as bugs
+    # Names of settings ("targets", "accept") that come from a project's file: values that do not fit this program are
+    # skipped. The same values typed by a user are an error.
     usual: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -88,23 +88,23 @@ class CheckSettings:
 
     @cached_property
     def sizes(self) -> Sizes:
-        """The sizes of inputs that `dims` and `shapes` ask for."""
+        """Return the input sizes that `dims` and `shapes` ask for."""
         return Sizes.of(self.dims or {}, self.shapes or {})
 
     @cached_property
     def wanted(self) -> list[Target] | None:
-        """The targets by name, or None if none are named."""
+        """Return the targets by name, or None if none are named."""
         if self.targets is None:
             return None
         return list(dict.fromkeys(target for text in self.targets for target in parse_targets(text)))
 
     @property
     def extent(self) -> Extent:
-        """What is compared beside the first call."""
+        """Return what is compared besides the first call."""
         return Extent(self.calls, gradient=self.grad is None)
 
     def options(self, plugins: tuple[str, ...]) -> CheckOptions:
-        """The part of the settings that is stored with a case."""
+        """Return the part of the settings that is stored with a case."""
         return CheckOptions(
             grad=bool(self.grad),
             seed=self.seed,

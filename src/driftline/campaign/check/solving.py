@@ -1,4 +1,4 @@
-"""Inputs that a solver finds for a program: what `driftline inputs` and `check --inputs symbolic` ask for."""
+"""Inputs that a solver finds for a program, for `driftline inputs` and `check --inputs symbolic`."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ _SLACK = 120.0  # seconds for loading and tracing the program
 
 @dataclass(frozen=True)
 class Solved:
-    """One row for each goal at each node, and the inputs of the witnesses that reach the program."""
+    """The result of a search: one row for each goal at each node, and the inputs that reach a goal in the whole
+    program."""
 
     program: str
     rows: tuple[SearchRow, ...]
     unasked: int = 0
-    witnesses: Mapping[int, Inputs] | None = None  # by the number of the row
+    witnesses: Mapping[int, Inputs] | None = None  # by the index of the row
 
     @property
     def inputs(self) -> list[Inputs]:
@@ -50,7 +51,7 @@ class Solved:
 
 
 def check_request(goals: str, dtype: str | None) -> None:
-    """Refuse what cannot be asked, before anything slow happens."""
+    """Raise DriftlineError unless the goals and the dtype can be parsed."""
     parse_goals(goals, list(REWRITES))
     if dtype:
         parse_format(dtype)
@@ -69,7 +70,8 @@ def solve_inputs(
     most: int = 0,
     say: Announce = lambda words: None,
 ) -> Solved:
-    """Ask a worker. `most`: enough after so many witnesses of the whole program."""
+    """Search inputs in a worker. `most`: stop after this many inputs that reach a goal in the whole program (0: no
+    limit)."""
     program = opened.program
     if program.framework not in ("torch", "onnx"):
         raise DriftlineError(
@@ -98,7 +100,7 @@ def solve_inputs(
         raise DriftlineError(f"Solving {program.name} {words[report.ending]}. {last_words(report.log)}".strip())
     if report.answer.problem:
         raise DriftlineError(report.answer.problem)
-    with contextlib.suppress(OSError):  # a cache that cannot be written is none
+    with contextlib.suppress(OSError):  # a cache that cannot be written is not used
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_answers(kept, {**read_answers(kept), **read_answers(cache)})
     found = {
@@ -112,7 +114,7 @@ def solve_inputs(
 def symbolic_samples(
     pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, count: int
 ) -> tuple[Inputs, ...]:
-    """Up to `count` different inputs for a check, of different goals where there are."""
+    """Return up to `count` different inputs for a check, of different goals if possible."""
     solved = solve_inputs(pool, opened, maker, options, most=max(3, count + 1))
     by_goal: dict[str, list[Inputs]] = {}
     for number, one in (solved.witnesses or {}).items():
@@ -137,7 +139,7 @@ def _same(one: Arrays, other: Arrays) -> bool:
 
 
 def write_inputs(path: Path, witnesses: Sequence[Inputs]) -> list[Path]:
-    """One file for each; the first has the name that was asked for."""
+    """Write each input to a file and return the paths. The first file is `path`; the others get a number."""
     written = []
     for number, one in enumerate(witnesses):
         place = path if not number else path.with_name(f"{path.stem}-{number + 1}{path.suffix}")

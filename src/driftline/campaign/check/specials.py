@@ -1,8 +1,8 @@
-"""Specials that leave something to compare: strong ones first, milder ones where they turn the whole result into NaN.
+"""Chooses special inputs whose results can be compared: strong ones first, milder ones if the whole result becomes NaN.
 
-The reference decides. In a small program special numbers stand everywhere, and a result that is all NaN is still worth
-having, for compilers lose NaNs; a milder sample is added to it. In a model every result depends on all inputs: there,
-specials stand in single places, and a sample that says nothing is replaced.
+The reference decides. In a small program all inputs may hold special numbers, and a result that is all NaN is kept,
+since compilers may lose NaNs; a milder sample is added. In a model every result depends on all inputs, so only single
+elements are special, and a sample whose results cannot be compared is replaced.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from driftline.inputs.make import InputMaker
 from driftline.inputs.sprinkle import Strength, special_inputs
 from driftline.oracle.judge import Reference, ReferenceSample
 
-LARGE = 40  # operators or layers, from which on a program is taken for a model
+LARGE = 40  # from this many operators or layers on, a program counts as a model
 ENOUGH = 0.2  # the share of a result that must be finite
 NO_SPECIALS = "No special floats (NaN, infinities, signed zeros) were placed: the program has no float inputs."
 
 
 def with_specials(checker: Checker, case: Case, maker: InputMaker, count: int) -> tuple[Case, Reference]:
-    """The case with `count` samples or more that hold specials, and what the program means on them."""
+    """Return the case with at least `count` samples that hold special numbers, and the reference results on them."""
     seed, small = case.options.seed, maker.known.size < LARGE
     wanted = list(range(count))
     kept: list[tuple[Inputs, ReferenceSample]] = []
@@ -53,7 +53,7 @@ def with_specials(checker: Checker, case: Case, maker: InputMaker, count: int) -
 
 
 def _tells(meant: ReferenceSample) -> bool:
-    """Is there something to compare?"""
+    """True if enough of the reference's results are finite to compare."""
     if meant.failure:
         return False
     floats = [array for array in meant.native.values() if is_float(array.dtype.name) and array.size]

@@ -1,6 +1,9 @@
-"""Cases of a store that are to be run. A store may come from anybody: the plugins that it names are code, and only
-those that the user gives in this run are loaded. Archives that bring code are refused as they are when they are given
-as files. A worker gets no more memory than this machine has, whatever the store says."""
+"""Prepares stored cases for a run.
+
+A store may come from anybody. The plugins that it names are code: only those that the user gives in this run are
+loaded. Archives that hold code are refused, as they are when given as files. A worker gets no more memory than this
+machine has, whatever the store says.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from driftline.store import Store
 
 
 def case_to_run(store: Store, case_id: str, given: Sequence[str] = ()) -> Case:
-    """A stored case with the user's plugins in the place of those that it names; `given` are added to them."""
+    """Return a stored case with the user's plugins, and those in `given`, instead of the plugins that it names."""
     case = store.load_case(case_id)
     if case.program.form == SCHEDULE:
         raise DriftlineError(

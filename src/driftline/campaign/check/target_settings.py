@@ -1,4 +1,4 @@
-"""The settings that a failure needs: those without which its target passes. They are part of a bug's name."""
+"""The settings of a target that a failure needs: without them the target passes. They are part of a bug's name."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from driftline.programs.operators import operators_of
 
 
 def changed_settings(target: Target) -> list[str]:
-    """Those options of a target that are settings of its compiler: what a hunt may vary, and the compiler's own."""
+    """Return the options of a target that are compiler settings: those that a hunt may vary, and the compiler's own."""
     backend = resolve(target)
     varied = {name for each in (*backend.varied_settings(this_processor()), *backend.loop_settings()) for name in each}
     return [name for name, _ in target.options if name != ONE_PASS and (name in varied or backend.is_setting(name))]
 
 
 def targets_without(target: Target) -> Iterator[tuple[str, Target]]:
-    """Each changed setting of a target, as a circumstance, and the target without it."""
+    """Yield, for each changed setting of a target, the setting as a circumstance and the target without the setting."""
     values = dict(target.options)
     for name in changed_settings(target):
         rest = tuple((key, value) for key, value in target.options if key != name)
@@ -35,8 +35,8 @@ def targets_without(target: Target) -> Iterator[tuple[str, Target]]:
 
 
 def with_needed_settings(checker: Checker, case: Case, result: TargetResult, reference: Reference) -> Case:
-    """The case of a failing row, whose program says which settings of the target the failure needs: an experiment for
-    each. A program of many operators goes by its digest, to which settings add nothing."""
+    """Return the case with the target settings that the failure needs among its program's circumstances; each setting
+    takes an experiment. Large programs are returned unchanged: their bugs are named by a digest."""
     if case.deployed or not 0 < len(operators_of(case.program)) <= MOST_OPERATORS:
         return case
     needed = []

@@ -1,4 +1,5 @@
-"""Running the witness and the neighbour of a cause on what is installed: is the hypothesis still right?"""
+"""Runs the witness and the neighbour of each cause on the installed compilers, to test whether the cause still
+holds."""
 
 from __future__ import annotations
 
@@ -37,14 +38,14 @@ def check_causes(
     library: Library,
     started: Callable[[Cause], None] = lambda cause: None,
 ) -> Iterator[ExaminedCause]:
-    """Run each cause's two programs."""
+    """Run the witness and the neighbour of each cause, and yield the results."""
     for cause in causes:
         started(cause)
         yield check_cause(checker, cause, library)
 
 
 def check_cause(checker: Checker, cause: Cause, library: Library) -> ExaminedCause:
-    """One cause; `library` are all, of which no other may explain the witness."""
+    """Examine one cause. No other cause in `library` may explain the witness."""
     try:
         target = Target.parse(cause.witness.target)
         missing = why_missing(cause, target)
@@ -83,7 +84,7 @@ def _witness(checker: Checker, cause: Cause, library: Library, target: Target) -
 
 
 def _stays_fixed(found: ExaminedCause, result: TargetResult) -> ExaminedCause:
-    """Of a cause that this release has fixed, the witness must pass."""
+    """Return the result for a cause that is fixed in this release: its witness must pass."""
     told = f"fixed in {found.cause.fixed}"
     if result.verdict.judgement is Judgement.PASS:
         return replace(found, reason=f"{told}: its witness passes")
@@ -112,7 +113,8 @@ def _neighbour(checker: Checker, cause: Cause, found: ExaminedCause) -> Examined
 def run_program(
     checker: Checker, cause: Cause, text: str, name: str, target: Target, plugins: tuple[str, ...] = (), **beside: str
 ) -> tuple[Case, TargetResult]:
-    """Checks a program as a cause asks for; `beside` has the texts of modules that the program imports."""
+    """Check a program under the conditions of a cause. `beside`: the texts of modules that the program imports, by
+    name."""
     options = CheckOptions(plugins=plugins)
     resolve(target)
     file = f"{name.partition(' ')[0]}.py"
@@ -136,7 +138,7 @@ def run_program(
 
 
 def why_missing(cause: Cause, target: Target) -> str:
-    """Why its witness cannot run here; empty when it can."""
+    """Return why the witness cannot run here, or an empty string if it can."""
     here = machine_name(platform.machine())
     if cause.machines and here not in cause.machines:
         return f"it is a cause on {', '.join(cause.machines)}; this machine is {here}"

@@ -1,1 +1,1 @@
-"""Explaining a bug: localise, reduce, ablate, bisect, replay and export, each with a memory in the store."""
+"""Explains bugs: localise, reduce, ablate, bisect, replay and export. The results are kept in the store."""

@@ -1,4 +1,4 @@
-"""Ablating with a memory: what a failure depends on is kept with its bug."""
+"""Ablation of a stored bug: finds the compiler rules and settings that a failure depends on, and stores them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEP = "ablate"
 
 @dataclass(frozen=True)
 class Ablated:
-    """An ablation and what the store keeps of it."""
+    """An ablation and the JSON that is stored for it."""
 
     failing: Failing
     ablation: Ablation
@@ -42,8 +42,8 @@ def ablate_failing(
     inquiry: Inquiry | None = None,
     listener: Listener = ignore,
 ) -> Ablated:
-    """Ablate a failure within a budget of seconds. `case` is a smaller one that fails in the same way, if there is.
-    `inquiry` is for a bug whose results are right."""
+    """Ablate a failure within a budget of seconds and store the result. `case`: a smaller case that fails in the same
+    way. `inquiry`: the measurement to repeat, for a cost bug, whose results are right."""
     wanted = case or failing_sample(failing)
     signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
     trials = inquiry.trials(wanted) if inquiry else Trials(checker, wanted, signature, votes_for(failing))

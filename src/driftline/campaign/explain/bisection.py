@@ -1,7 +1,7 @@
-"""The same case in other releases of the same compiler: which of them show the bug?
+"""Runs a failing case in other releases of its compiler, to find those that show the bug.
 
-Only the compiler runs in the other release. What the program means, and therefore what counts as wrong, is asked of the
-framework that is installed here, once.
+Only the compiler runs in the other release. The expected results are computed once, by the framework that is installed
+here.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
 
 STEP = "bisect"
-# A release of these is a large download: somebody has to say which are wanted.
+# Releases of these packages are large downloads: the user has to name the wanted ones.
 _LARGE = {"torch": "0.2 to 0.9 GB, without its GPU libraries"}
 
 
 @dataclass(frozen=True)
 class ReleaseWish:
-    """What the user wants asked, and how much it may cost."""
+    """The user's wishes for a search among releases, and the limits of its cost."""
 
-    package: str = ""  # default: the one that carries the compiler
+    package: str = ""  # default: the package of the compiler
     good: str = ""
     bad: str = ""
-    releases: tuple[str, ...] = ()  # instead of all that the index lists
-    installed: bool = False  # make no environment
-    keep: bool = False  # leave the environments that were made
+    releases: tuple[str, ...] = ()  # instead of all releases that the index lists
+    installed: bool = False  # use only releases that have an environment
+    keep: bool = False  # keep the environments that the search made
     download: int = 1 << 30  # bytes that one release may download
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One release that was asked."""
+    """The answer of one release."""
 
     release: str
     answer: ReleaseAnswer
     reason: str
     seconds: float
-    made: bool  # its environment was made for this
+    made: bool  # its environment was made for this trial
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -70,7 +70,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Bisected:
-    """The whole search, for people and for the store."""
+    """The result of a search among releases, for display and for the store."""
 
     package: str
     failing: Failing
@@ -114,11 +114,11 @@ def bisect_failing(
     report: Callable[[str], None] = lambda line: None,
     tried: Callable[[Trial], None] = lambda trial: None,
 ) -> Bisected:
-    """Search the releases of a package for those that show a failure. `inquiry` is for a bug whose results are right,
-    and for one that a script shows."""
+    """Search the releases of a package for those that show a failure. `inquiry` decides it for cost bugs, whose results
+    are right, and for bugs of scripts."""
     carrier = _carrier(failing)
     package = _package(carrier, wish.package)
-    here = public(carrier.version()) if carrier.packages[0] == package else ""  # that of the installed compiler
+    here = public(carrier.version()) if carrier.packages[0] == package else ""  # the installed version of the compiler
     seen = failing.target.version or here
     offer = _offer(package, wish, seen, here)
     line = _between(offer.releases, wish, seen)
@@ -140,6 +140,7 @@ def bisect_failing(
 
 
 def keep_bisection(store: Store, bisected: Bisected) -> None:
+    """Store the result of a search with its bug."""
     Diagnoses(store).save(bisected.failing.bug.id, STEP, bisected.to_json())
 
 
@@ -147,13 +148,13 @@ def keep_bisection(store: Store, bisected: Bisected) -> None:
 
 
 def _carrier(failing: Failing) -> Backend:
-    """The backend whose package is asked: that of the target, or of a script, which names its backends itself, torch's
-    own."""
+    """Return the backend whose package is searched: that of the target, or torch's for a script, which names its own
+    backends."""
     return BACKENDS.get("inductor" if failing.case.program.form == SCRIPT else failing.target.backend)
 
 
 def _package(carrier: Backend, wanted: str) -> str:
-    """The package whose releases are asked; it must carry the compiler that fails."""
+    """Return the package whose releases are searched. Raises DriftlineError unless it carries the failing compiler."""
     packages = carrier.packages
     if not packages:
         raise DriftlineError(f"{carrier.name} has no package of its own, so there are no releases of it to compare.")
@@ -171,14 +172,14 @@ def _environments(package: str) -> list[str]:
 
 @dataclass(frozen=True)
 class _Offer:
-    """The releases among which one may search, oldest first."""
+    """The releases that may be searched, oldest first."""
 
     releases: list[str]
-    complete: bool = False  # there are no others
+    complete: bool = False  # True if no other releases exist
 
 
 def _offer(package: str, wish: ReleaseWish, seen: str, here: str) -> _Offer:
-    """All that install, or those that are here, or those that were named."""
+    """Return the releases to search: the installed ones, the named ones, or all that can be installed."""
     named = {v for v in (*wish.releases, wish.good, wish.bad) if v}
     known = {v for v in (seen, here) if v}
     if wish.installed:
@@ -199,7 +200,8 @@ def _offer(package: str, wish: ReleaseWish, seen: str, here: str) -> _Offer:
 
 
 def _require_offered(package: str, named: set[str], offered: set[str], problem: str) -> None:
-    """A name that is mistyped must not narrow the search to nothing, and replace what was found before."""
+    """Raise DriftlineError for a named release that is not offered, so that a typing error does not empty the
+    search."""
     for release in _sorted(named - offered):
         below = [v for v in _sorted(offered) if release_key(v) < release_key(release)]
         above = [v for v in _sorted(offered) if release_key(v) > release_key(release)]
@@ -208,7 +210,7 @@ def _require_offered(package: str, named: set[str], offered: set[str], problem: 
 
 
 def _between(releases: Sequence[str], wish: ReleaseWish, seen: str) -> list[str]:
-    """Those from the good to the bad end, where both are told."""
+    """Return the releases from the good to the bad end, or all if an end is not given."""
     ends = [v for v in (wish.good, wish.bad or (seen if wish.good else "")) if v]
     if len(ends) < 2:
         return list(releases)
@@ -217,12 +219,13 @@ def _between(releases: Sequence[str], wish: ReleaseWish, seen: str) -> list[str]
 
 
 def _existing(package: str, search: Bisection) -> list[str]:
-    """All releases, where a change was found among some of them: others may lie in between. Empty if unknown."""
+    """Return all releases of the package if a change was found among some, since others may lie in between; else an
+    empty list. The list is also empty if the index cannot be reached."""
     if not search.changes:
         return []
     try:
         return _sorted({*list_releases(package), *search.releases})
-    except DriftlineError:  # no index can be reached, which a search among what is here does not need
+    except DriftlineError:  # no index can be reached; a search among installed releases does not need one
         return []
 
 
@@ -231,7 +234,7 @@ def _sorted(releases: Iterable[str]) -> list[str]:
 
 
 def _require_as_told(wish: ReleaseWish, trial: Trial) -> None:
-    """What the user says of an end is checked: a search between two ends of the same kind finds nothing."""
+    """Raise DriftlineError if the answer of a release contradicts the user's --good or --bad."""
     for told, release in ((ReleaseAnswer.GOOD, wish.good), (ReleaseAnswer.BAD, wish.bad)):
         if trial.release == release and trial.answer is not told:
             raise DriftlineError(
@@ -244,7 +247,7 @@ def _require_as_told(wish: ReleaseWish, trial: Trial) -> None:
 
 
 class _Asker:
-    """Asks one release after another, each in an environment of its own."""
+    """Runs the case in one release after another, each in an environment of its own."""
 
     def __init__(
         self,
@@ -265,6 +268,7 @@ class _Asker:
         self._report = report
 
     def ask(self, release: str) -> Trial:
+        """Make an environment for a release if needed, run the case there, and return the answer."""
         began = time.monotonic()
         made = False
         try:
@@ -278,7 +282,7 @@ class _Asker:
         return Trial(release, answer, _shortened(reason), time.monotonic() - began, made)
 
     def _prepare(self, release: str) -> bool:
-        """See to the environment of a release; true when it had to be made."""
+        """Make sure that a release has an environment; return True if it had to be made."""
         if release in _environments(self._package):
             return False
         requirement = f"{self._package}=={release}"
@@ -293,14 +297,14 @@ class _Asker:
 
     def _run(self, release: str) -> tuple[ReleaseAnswer, str]:
         target = replace(self._target, version=None if release == self._here else release)
-        # A pool of its own, so that nothing of this release lives on when its environment is removed.
+        # A pool of its own, so that none of this release's processes is left when its environment is removed.
         with Pool() as pool:
             pool.deadline = self._deadline
             return self._answer(Checker(pool), target)
 
 
 class _WrongResult:
-    """Does a release fail in the same way? The reference is made once."""
+    """Decides whether a release fails in the same way as the bug. The reference is computed once."""
 
     def __init__(self, checker: Checker, failing: Failing) -> None:
         self._case = failing.case
@@ -326,12 +330,12 @@ class _WrongResult:
 
 
 def _shortened(reason: str) -> str:
-    """One line; of a message that begins with a heading ("in user code:"), what it ends with as well."""
+    """Return the first line of a message, with its last line added if the first is a heading ("in user code:")."""
     first = first_line(reason)
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     return f"{first} ... {first_line(lines[-1])}" if first.endswith(":") and len(lines) > 1 else first
 
 
 def parse_releases(text: str) -> Sequence[str]:
-    """A list as it is typed: 1.20.1,1.21.0."""
+    """Split a comma-separated list of releases: 1.20.1,1.21.0."""
     return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,4 +1,4 @@
-"""Budgets that hold: what still runs when a search's time is over is ended, not waited for."""
+"""Time budgets of searches: tasks that still run when the budget is over are ended."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from driftline.core.errors import DriftlineError
 from driftline.diagnose.reduce.search import BudgetEnded
 from driftline.execute.pool import Pool, PoolExpired
 
-GRACE = 0.1  # of the budget: what is still at work then is ended
+GRACE = 0.1  # tasks that still run this share of the budget after its end are ended
 
 
 class NoTimeLeft(DriftlineError):
-    """The budget ended before there was anything to show."""
+    """The budget ended before there was a result."""
 
 
 @contextlib.contextmanager
 def cut_at_end(pool: Pool, budget: float, what: str) -> Iterator[None]:
-    """What runs in the pool a little after the budget is ended. `what` is the command, for the sentence that is said
-    when nothing came of it. Of budgets within each other the outermost is named: that is the one that was given."""
+    """End the pool's tasks shortly after the budget is over. `what`: the command, named in the error if there is no
+    result. Of nested budgets the error names the outermost, which is the one that the user gave."""
     before = pool.deadline
     pool.deadline = min(before, time.monotonic() + (1 + GRACE) * budget)
     try:

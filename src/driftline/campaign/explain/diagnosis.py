@@ -1,8 +1,8 @@
-"""The whole explanation of a bug: where it lies, how small it gets, what it depends on, and since when it is there.
+"""The full explanation of a bug: where it lies, its smallest program, what it depends on, and since when it exists.
 
-Each step works on what the one before it left: single operators are asked first, then the program is taken apart, since
-a part that fails by itself is quicker to make smaller than the whole; and rules are left out one by one on the smallest
-program there is. What was found on a small program is then asked of the one that was found.
+Each step works on the result of the one before. Single operators are tried first, then the program is reduced, since a
+part that fails by itself is quicker to reduce than the whole. Rules are disabled one by one on the smallest program. A
+cure found on the small program is then tried on the original one.
 """
 
 from __future__ import annotations
@@ -44,28 +44,29 @@ from driftline.store import Bug, Store
 from driftline.store.diagnoses import Diagnoses
 
 STEP = "diagnose"
-EACH = 180.0  # seconds for each of several bugs
-LEAST = 30.0  # seconds that a release gets, however late it is: less would only be called a time-out
-# How much of what is left of the budget a step may take.
+EACH = 180.0  # seconds for each bug when several are explained
+LEAST = 30.0  # seconds that a release gets at least: with fewer it would only time out
+# The share of the remaining budget that a step may take.
 _SHARES = {"localize": 0.5, "reduce": 0.6, "ablate": 0.9}
 
 
 @dataclass
 class Diagnosis:
-    """What was found out, step by step; a step that could not be done says why in `notes`."""
+    """The results of the steps of an explanation; `notes` says why a step could not be done."""
 
     failing: Failing
     localized: Localized | None = None
     reduced: Reduced | None = None
     ablated: Ablated | None = None
     bisected: dict[str, Any] | None = None
-    on_original: list[dict[str, str]] = field(default_factory=list)  # cures, asked of the program that was found
+    on_original: list[dict[str, str]] = field(default_factory=list)  # the cures, tried on the original program
     notes: dict[str, str] = field(default_factory=dict)
-    failed_steps: list[FailedStep] = field(default_factory=list)  # by a fault of ours
+    failed_steps: list[FailedStep] = field(default_factory=list)  # steps that failed by a fault of Driftline
     seconds: float = 0.0
 
     @property
     def internal_errors(self) -> tuple[str, ...]:
+        """Return the internal errors of all steps."""
         found = (
             self.localized.localization.internal_errors if self.localized else (),
             self.reduced.reduction.internal_errors if self.reduced else (),
@@ -75,11 +76,11 @@ class Diagnosis:
 
     @property
     def met(self) -> tuple[Bug, ...]:
-        """Other bugs that were met on the way."""
+        """Other bugs that the reduction met."""
         return self.reduced.others if self.reduced else ()
 
     def to_json(self) -> dict[str, Any]:
-        """What is kept, shown and printed as JSON; docs/json.md describes it."""
+        """Return the JSON form that is stored, shown and printed; docs/json.md describes it."""
         return {
             "bug": self.failing.bug.id,
             "of_case": self.failing.finding.case_id,
@@ -113,8 +114,9 @@ def diagnose_failing(
     inquiry: Inquiry | None = None,
     listener: Listener = ignore,
 ) -> Diagnosis:
-    """Explain a failure within a budget of seconds, and keep it with its bug. `inquiry` is for a bug whose results are
-    right: that is not localised, since the reduction cuts it to the operators that matter. Raises `DoesNotFail`."""
+    """Explain a failure within a budget of seconds and store the result. `inquiry`: the measurement to repeat, for a
+    cost bug. Such a bug is not localised, since the reduction cuts the program to the operators that matter. Raises
+    `DoesNotFail`."""
     require_one_program(failing.case, "diagnose")
     course = _DiagnosisRun(checker, store, failing, budget, library, inquiry, listener)
     with cut_at_end(checker.pool, budget, STEP):
@@ -124,7 +126,7 @@ def diagnose_failing(
 
 
 def unreported(names: Sequence[str], bugs: Mapping[str, Bug]) -> list[str]:
-    """Those that are worth the time: what the project knows already needs no explanation by us."""
+    """Return the names of the bugs that the compiler's project does not know yet; only these are worth the time."""
     return [name for name in names if bugs[name].status is not Status.KNOWN]
 
 
@@ -149,6 +151,7 @@ class _DiagnosisRun:
         self._found = Diagnosis(failing)
 
     def run(self, bisect: bool) -> Diagnosis:
+        """Run the steps one after the other and return the explanation."""
         found = self._found
         if not self._inquiry:
             found.localized = self._step("localize", self._localize)
@@ -170,14 +173,14 @@ class _DiagnosisRun:
             self._listener(Working(name, "..."))
             return work(left * _SHARES.get(name, 1.0))
         except DoesNotFail as reason:
-            if name == "localize" or (self._inquiry and not self._found.reduced):  # then nothing of it can be explained
+            if name == "localize" or (self._inquiry and not self._found.reduced):  # later steps need this one
                 raise
             self._found.notes[name] = str(reason)
         except (BudgetEnded, PoolExpired, NoTimeLeft):
             self._found.notes[name] = "the budget ended before it came to a result"
         except DriftlineError as reason:
             self._found.notes[name] = str(reason)
-        except Exception as error:  # a fault of ours costs this step, and is told
+        except Exception as error:  # a fault of Driftline ends only this step, and is reported
             step = FailedStep.of(name, error, "the other steps went on")
             self._found.failed_steps.append(step)
             self._found.notes[name] = f"failed: {step.error}"
@@ -211,7 +214,7 @@ class _DiagnosisRun:
         return reduced(self._failing)
 
     def _part_that_fails(self) -> Case | None:
-        """The first suspect, if it fails in the way the bug is known for and in the same kind of program."""
+        """Return the case of the first suspect that fails in the way of the bug, or None."""
         if not self._found.localized:
             return None
         for suspect in self._found.localized.localization.suspects:
@@ -231,14 +234,14 @@ class _DiagnosisRun:
         )
 
     def _smallest(self) -> Case | None:
-        """The smallest program that is known to fail on this target."""
+        """Return the smallest program that is known to fail on this target, or None."""
         reduced = self._found.reduced
         if reduced and reduced.reduction.smallest:
             return reduced.reduction.smallest.case.only(self._failing.target)
         return self._part_that_fails()
 
     def _ask_original(self) -> None:
-        """Does what cures the small program cure the one that was found?"""
+        """Try the first cure of the small program on the original one, and keep the answer."""
         if not self._found.ablated or self._smallest() is None:
             return
         case, votes = failing_sample(self._failing), votes_for(self._failing)
@@ -258,8 +261,8 @@ class _DiagnosisRun:
         return not self._failing.target.version and any(e.package in packages for e in list_environments())
 
     def _bisect(self, budget: float, *, asked: bool) -> dict[str, Any]:
-        """Over the releases that are here already; all there are, when that is asked for. When time is up, those that
-        were asked until then are told."""
+        """Search the releases that are installed, or all releases if `asked`. When the time is over, return the answers
+        so far."""
         case = self._smallest() or self._failing.case
         patience = replace(case.options, timeout=min(case.options.timeout, max(budget, LEAST)))
         failing = replace(self._failing, case=replace(case, options=patience))
@@ -293,7 +296,7 @@ class _TimeIsUp(Exception):
 
 
 def bisected_so_far(failing: Failing, trials: Sequence[Trial]) -> Bisected:
-    """What follows from the releases that were asked."""
+    """Return the result that follows from the releases tried so far."""
     answers = {trial.release: trial.answer for trial in trials}
     releases = tuple(sorted(answers, key=release_key))
     package = BACKENDS.get(failing.target.backend).packages[0]
@@ -301,7 +304,7 @@ def bisected_so_far(failing: Failing, trials: Sequence[Trial]) -> Bisected:
 
 
 def summary(found: Diagnosis) -> Iterator[str]:
-    """A few sentences, the most telling facts first."""
+    """Yield a few sentences about a diagnosis, the most telling facts first."""
     if found.localized:
         yield from _where(found.localized.body)
     if found.reduced:

@@ -1,4 +1,4 @@
-"""Explaining several bugs, one after the other: those that a check or a hunt has just found."""
+"""Explains several bugs, one after the other, after a check or a hunt found them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from driftline.store import Bug, Store
 
 @dataclass
 class ExplainedBugs:
-    """The explanations of several bugs, and the bugs that were met on the way."""
+    """The explanations of several bugs, and the bugs that were met during the explanations."""
 
     bodies: list[dict[str, Any]] = field(default_factory=list)
     met: dict[str, Bug] = field(default_factory=dict)  # by id
-    new: set[str] = field(default_factory=set)  # those met that the store did not know before
+    new: set[str] = field(default_factory=set)  # ids of the met bugs that the store did not know before
     asked: bool = False
     failed_steps: list[FailedStep] = field(default_factory=list)
 
     def meet(self, bugs: Sequence[Bug], known: Collection[str]) -> list[Bug]:
-        """Those of the bugs that are met for the first time and were not known before."""
+        """Add the bugs that were met; return those that are neither known nor met before."""
         fresh = [bug for bug in bugs if bug.id not in known and bug.id not in self.met]
         self.met |= {bug.id: bug for bug in bugs}
         self.new |= {bug.id for bug in fresh}
@@ -46,7 +46,7 @@ def explain_bugs(
     library: Library | None = None,
     listener: Listener = ignore,
 ) -> ExplainedBugs:
-    """Explain bugs, each within the budget; the listener hears of those that cannot be explained."""
+    """Explain bugs, each within the budget of seconds; those that cannot be explained are reported to the listener."""
     names = list(dict.fromkeys(bugs))
     explained = ExplainedBugs(asked=True)
     if not names:

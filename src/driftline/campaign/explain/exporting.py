@@ -1,4 +1,4 @@
-"""Bringing together what is known of a bug, before it is written down for others."""
+"""Collects the known facts of a bug for an export."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from driftline.store.reductions import Reductions
 def subject_of(
     store: Store, checker: Checker, failing: Failing, *, original: bool = False, library: Library | None = None
 ) -> Subject:
-    """Everything about a failure; its reduced case unless the `original` is wanted."""
+    """Return everything known of a failure; of its reduced case unless `original` is set."""
     require_one_program(failing.case, "export")
     known = Diagnoses(store)
     reduction = None if original else Reductions(store).of(failing.bug.id)
@@ -69,13 +69,13 @@ def subject_of(
 
 
 def _plainer(store: Store, checker: Checker, subject: Subject) -> Iterator[Subject]:
-    """The same bug on plainer numbers, where there are any."""
+    """Yield the same bug with plainer numbers, if such numbers are found."""
     index = subject.evidence.sample or 0
     if subject.pooled or subject.after_another_call or index >= len(subject.case.samples):
         return
     sample, program = subject.case.samples[index], subject.case.program
     if program.form == "torch" or (program.form == "source" and sample.origin == "example"):
-        return  # written anew as text, or short text that makes the failing inputs
+        return  # an archive is rewritten as text later; short text that makes the failing inputs is plain already
     signature = Signature.of(subject.bug.fingerprint.stage, subject.kind, subject.evidence)
     case = replace(subject.case, samples=(sample,))
     found = PlainNumbers(checker, case, signature, subject.evidence).search()
@@ -85,7 +85,7 @@ def _plainer(store: Store, checker: Checker, subject: Subject) -> Iterator[Subje
     evidence = replace(told.evidence, sample=0)
     yield replace(
         subject,
-        case=case_to_run(store, store.save_case(found.case)),  # the workers' files end with the workers
+        case=case_to_run(store, store.save_case(found.case)),  # files of a worker are deleted when the worker ends
         verdict={**subject.verdict, "reason": told.reason, "kind": str(told.kind), "evidence": evidence.to_json()},
         expected=found.expected,
         right=found.right,
@@ -95,8 +95,8 @@ def _plainer(store: Store, checker: Checker, subject: Subject) -> Iterator[Subje
 def _results(
     store: Store, reference: Reference, failing: Failing, reduced: Mapping[str, Any] | None
 ) -> tuple[Arrays, Arrays]:
-    """The expected results on the failing sample, as they were kept or computed once more, and the correctly rounded
-    ones. `reduced`: the verdict on the reduced case, where that one is exported."""
+    """Return the expected results on the failing sample, as stored or computed again, and the correctly rounded ones.
+    `reduced`: the verdict on the reduced case, if the reduced case is exported."""
     samples = reference.samples
     found = failing.finding.evidence if reduced is None else Evidence.from_json(reduced.get("evidence") or {})
     index = found.sample or 0
@@ -110,11 +110,11 @@ def _results(
 
 
 def draws_numbers(checker: Checker, case: Case, reference: Reference) -> bool:
-    """True if the results of a case depend on its seed, as those of random weights do: computed once more with another
-    seed, they are other numbers. `reference`: the results with the case's own seed."""
+    """True if the results of a case depend on its seed, as with random weights: results with another seed differ.
+    `reference`: the results with the case's own seed."""
     if reference.random or case.program.form != "source":
         return reference.random
-    program = replace(case.program, state="")  # of another seed, weights may be others
+    program = replace(case.program, state="")  # weights may differ with another seed
     other = checker.reference(replace(case, program=program, options=replace(case.options, seed=case.options.seed + 1)))
     if other.random or bool(other.problem) != bool(reference.problem):
         return True
@@ -127,7 +127,8 @@ def _are_equal(one: Arrays, other: Arrays) -> bool:
 
 
 def _converted(checker: Checker, case: Case, failing: Failing) -> Program | None:
-    """The model that the compiler was given, where it was made from another form and is not itself the culprit."""
+    """Return the ONNX model that the compiler was given, or None if the program was not converted or the conversion is
+    to blame."""
     program, accepts = case.program, resolve(case.targets[0]).accepts
     if failing.finding.verdict.get("blame") or failing.bug.fingerprint.stage == Stage.CONVERT:
         return None
@@ -141,11 +142,12 @@ def _converted(checker: Checker, case: Case, failing: Failing) -> Program | None
 
 
 def _rewritten(store: Store, checker: Checker, case: Case, failing: Failing) -> Case | None:
-    """A torch.export archive as text that people can read, with the failing inputs in it."""
+    """Return the case of a torch.export archive as readable source with the failing inputs, or None for other
+    programs."""
     if case.program.form != "torch":
         return None
     sample = failing.finding.evidence.sample or 0
     signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
     question = CandidateQuestion(replace(case, samples=case.samples[sample : sample + 1]), case.targets[0], signature)
     made = written_anew(checker, question)
-    return case_to_run(store, store.save_case(made)) if made else None  # the workers' files end with the workers
+    return case_to_run(store, store.save_case(made)) if made else None  # a worker's files end with the worker

@@ -1,4 +1,4 @@
-"""What the commands that explain a failure are given: a bug, a stored case, or a program that fails."""
+"""The subject of the commands that explain a failure: a bug, a stored case, or a program that fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROGRAMS = (".onnx", ".pt2", ".pt")
 
 @dataclass(frozen=True)
 class Failing:
-    """A bug, with the sighting and the case that are looked at."""
+    """A bug, with the sighting and the case that are examined."""
 
     bug: Bug
     finding: Finding
@@ -39,7 +39,7 @@ class Failing:
 
 
 def require_one_program(case: Case, what: str) -> None:
-    """Refuse a case that holds a file against another program: `what` works on one program."""
+    """Raise DriftlineError for a case that compares two programs. `what`: the command, which works on one program."""
     if case.deployed:
         raise DriftlineError(
             f"{what} works on one program, and this case holds {case.runs.name} against {case.program.name}."
@@ -48,7 +48,8 @@ def require_one_program(case: Case, what: str) -> None:
 
 
 def require_program(case: Case, what: str) -> None:
-    """Refuse a script that calls the compiler itself: `what` works on a program that Driftline compiles."""
+    """Raise DriftlineError for a script that calls the compiler itself. `what`: the command, which works on programs
+    that Driftline compiles."""
     if case.program.form == SCRIPT:
         raise DriftlineError(
             f"{what} works on a program that Driftline compiles, and {case.program.name} is a script that calls"
@@ -57,14 +58,14 @@ def require_program(case: Case, what: str) -> None:
 
 
 def about_cost(store: Store, name: str) -> bool:
-    """Is this the name of a bug whose results are right, and that is too expensive?"""
+    """True if `name` is a cost bug: its results are right, but too expensive."""
     if is_program(name) or _CASE_ID.fullmatch(name):
         return False
     return store.bug(name).fingerprint.kind in COSTS
 
 
 def require_wrong(bug: Bug) -> None:
-    """Refuse a bug whose results are right: those that explain wrong ones have nothing to ask of it."""
+    """Raise DriftlineError for a cost bug: its results are right, so there is no wrong result to explain."""
     if bug.fingerprint.kind in COSTS:
         raise DriftlineError(
             f"{bug.id} is about cost ({bug.fingerprint.kind}), and its results are right, so there is no wrong result"
@@ -74,6 +75,7 @@ def require_wrong(bug: Bug) -> None:
 
 
 def is_program(name: str) -> bool:
+    """True if `name` is a program or a model, and not the name of a bug or a case."""
     return name.startswith(MODEL) or ".py:" in name or Path(name).suffix in _PROGRAMS
 
 
@@ -90,11 +92,11 @@ def find_failing(
     scripts: bool = False,
     listener: Listener = ignore,
 ) -> Failing:
-    """The failure that `name` stands for: a bug or a case of the store, or a program, which is checked first. With
-    `costs` it may also be one whose results are right, with `scripts` one of a script that calls the compiler itself.
+    """Return the failure that `name` stands for: a bug, a stored case, or a program, which is checked first. With
+    `costs` it may be a cost bug, with `scripts` the bug of a script that calls the compiler itself.
 
-    A stored failure brings its own options. The plugins that it names must have been given in this run, at the same
-    place or another (`case_to_run`). `listener` hears of the check.
+    A stored failure brings its own options. The plugins that it names must have been given in this run, from the same
+    path or another (`case_to_run`). `listener` receives the events of the check.
     """
     if is_program(name):
         return _checked(name, store, checker, target, inputs, sizes, options or CheckOptions(), listener)
@@ -114,7 +116,7 @@ def find_failing(
 
 
 def find_bug_of_case(store: Store, case_id: str) -> Bug:
-    """The bug that a case shows."""
+    """Return the bug that a stored case shows. Raises DriftlineError if there is none."""
     rows = store.query("SELECT bug FROM findings WHERE case_id = ?", (case_id,))
     if not rows:
         raise DriftlineError(f"There is no finding with the case {case_id} in the store {store.path}.")

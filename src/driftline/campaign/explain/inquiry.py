@@ -1,6 +1,7 @@
-"""What the searches ask of a bug whose results are right: is it still slow, does its compile time still grow?
+"""The questions of searches about cost bugs, whose results are right: is the program still slow, does its compile time
+grow?
 
-`driftline.perf` has the answers. The searches are those of wrong results.
+`driftline.perf` implements them. The searches are the same as for wrong results.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from driftline.diagnose.reduce.question import CandidateQuestion
 from driftline.diagnose.reduce.requests import CandidateRequest
 from driftline.diagnose.trials import TargetTrials
 
-AskRelease = Callable[[Checker, Target], tuple[ReleaseAnswer, str]]  # the release is in the target; and why
+AskRelease = Callable[[Checker, Target], tuple[ReleaseAnswer, str]]  # the release is in the target; the answer, and why
 
 
 class ReleaseInquiry(Protocol):
-    """What a search among releases asks."""
+    """Decides whether a release shows a bug."""
 
     def releases(self, case: Case) -> AskRelease: ...
 
 
 class Inquiry(ReleaseInquiry, Protocol):
-    """One question in the forms that the searches need."""
+    """A question about a cost bug, in the forms that the searches need."""
 
-    message: str  # tells the question from others, for what a reduction remembers
+    message: str  # distinguishes this question from others in the answers that a reduction stores
 
     def asker(
         self,

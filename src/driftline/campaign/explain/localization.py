@@ -1,4 +1,4 @@
-"""Localising with a memory: suspects become cases of the store, and the result is kept with the bug."""
+"""Localisation of a stored bug: suspects become stored cases, and the result is stored with the bug."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEP = "localize"
 
 @dataclass(frozen=True)
 class Localized:
-    """A localisation and what the store keeps of it."""
+    """A localisation and the JSON that is stored for it."""
 
     failing: Failing
     localization: Localization
@@ -41,7 +41,7 @@ def localize_failing(
     budget: float,
     listener: Listener = ignore,
 ) -> Localized:
-    """Localise a failure within a budget of seconds, and keep what came of it with its bug."""
+    """Localise a failure within a budget of seconds, and store the result with its bug."""
     require_one_program(failing.case, "localize")
     with cut_at_end(checker.pool, budget, STEP):
         found = localize_case(
@@ -58,13 +58,13 @@ def localize_failing(
 
 
 def votes_for(failing: Failing) -> Votes:
-    """A failure that does not always come is asked for several times."""
+    """Return how often a failure is run: several times if it is flaky."""
     failed, runs = failing.finding.verdict.get("failed_runs") or (0, 0)
     return Votes.for_rate(failed, runs) if failing.bug.status is Status.FLAKY else Votes()
 
 
 def failing_sample(failing: Failing) -> Case:
-    """The case with the one input sample that is known to fail, where that is known."""
+    """Return the case with only the input sample that is known to fail, or the whole case if that is unknown."""
     index = failing.finding.evidence.sample
     samples = failing.case.samples
     if index is None or not 0 <= index < len(samples):
@@ -73,7 +73,7 @@ def failing_sample(failing: Failing) -> Case:
 
 
 def _body(store: Store, failing: Failing, found: Localization) -> dict[str, Any]:
-    """What is kept, shown and printed as JSON; docs/json.md describes it."""
+    """Return the JSON form that is stored, shown and printed; docs/json.md describes it."""
     return {
         "bug": failing.bug.id,
         "of_case": failing.finding.case_id,

@@ -1,9 +1,9 @@
-"""Plainer numbers for the script of a bug: other inputs and weights on which the compiler fails in the same way.
+"""Searches plainer numbers for the script of a bug: inputs and weights on which the compiler fails in the same way.
 
-A maintainer reads `np.linspace(-1, 1, 66)` in a second and two hundred literals never. Each proposal is run on the
-compiler and judged like any case; nothing is taken over without that. What is proposed, the shortest text first: one
-number everywhere, zeros or ones but for one number, formulas (counting, evenly spaced, drawn from a seed), and the same
-numbers with fewer digits.
+A maintainer reads `np.linspace(-1, 1, 66)` in a second, but not two hundred literals. Each proposal is run on the
+compiler and judged like any case before it is accepted. The proposals, the shortest text first: one number everywhere,
+zeros or ones except for one number, formulas (counting, evenly spaced, drawn from a seed), and the same numbers with
+fewer digits.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from driftline.report.scripts.failure import ShownFailure
 from driftline.report.scripts.tolerance import tolerance
 
 SECONDS = 60.0  # for the whole search
-ENOUGH = 100  # characters: what is written in fewer is plain already
-LARGEST = 1 << 16  # elements of an array for which plainer ones are sought
-BATCH = 24  # inputs that are asked about in one run
-_ODDEST = 3  # values of an array that are tried everywhere
+ENOUGH = 100  # characters: numbers with a shorter text are plain already
+LARGEST = 1 << 16  # elements of the largest array for which plainer numbers are searched
+BATCH = 24  # proposed inputs in one run
+_ODDEST = 3  # unusual values of an array that are tried for all its elements
 _DIGITS = (1, 2, 3)
 
 
@@ -56,13 +56,13 @@ class Numbers:
 
     @property
     def cost(self) -> int:
-        """The characters that all arrays take in a script."""
+        """The number of characters that all arrays take in a script."""
         return sum(map(cost, self.arrays().values()))
 
 
 @dataclass(frozen=True)
 class PlainCase:
-    """A case with plain numbers that fails in the same way, with the results that a script needs."""
+    """A case with plain numbers that fails in the same way, and the results that its script needs."""
 
     case: Case
     verdict: Verdict
@@ -72,12 +72,12 @@ class PlainCase:
 
 
 def cost(array: Array) -> int:
-    """The characters that an array takes in a script."""
+    """Return the number of characters that an array takes in a script."""
     return len(Literals("numpy", 1 << 40, brief=True).expression("x", array))
 
 
 def right_results(sample: ReferenceSample) -> Arrays:
-    """The results of a program in float64, rounded once to the dtypes that they have."""
+    """Return the float64 results of a program, rounded once to its output dtypes."""
     exact = sample.exact or {}
     with np.errstate(all="ignore"):
         return {
@@ -89,7 +89,7 @@ def right_results(sample: ReferenceSample) -> Arrays:
 
 
 class PlainNumbers:
-    """Searches plainer numbers for a case with one target and one sample, which fails with a signature."""
+    """Searches plainer numbers for a case with one target and one sample that fails with a given signature."""
 
     def __init__(self, checker: Checker, case: Case, signature: Signature, evidence: Evidence) -> None:
         self._checker = checker
@@ -101,7 +101,8 @@ class PlainNumbers:
         self._given = Numbers(case.samples[0].arrays, _weights(case))
 
     def search(self) -> PlainCase | None:
-        """The plainest numbers that were found; `None` where the given ones are plain, or nothing plainer fails."""
+        """Return the case with the plainest numbers found, or None if the given ones are plain or no plainer ones
+        fail."""
         if self._given.cost <= ENOUGH:
             return None
         best = self._first(self._given, self._all_at_once())
@@ -112,7 +113,7 @@ class PlainNumbers:
         return best
 
     def _all_at_once(self) -> Iterator[Numbers]:
-        """All arrays changed in the same manner."""
+        """Yield proposals in which all arrays are changed in the same manner."""
         made = {
             key: versions(array, at, self._near(array)) for at, (key, array) in enumerate(self._given.arrays().items())
         }
@@ -120,14 +121,16 @@ class PlainNumbers:
             yield self._given.with_arrays({key: found[manner] for key, found in made.items() if manner in found})
 
     def _one_array(self, current: Numbers, key: tuple[str, str]) -> Iterator[Numbers]:
-        """One array changed in every manner, as it was given and as it is by now."""
+        """Yield proposals in which one array is changed: in every manner, from its given and from its current
+        numbers."""
         at = list(current.arrays()).index(key)
         for array in (self._given.arrays()[key], current.arrays()[key]):
             for version in versions(array, at, self._near(array)).values():
                 yield current.with_arrays({key: version})
 
     def _near(self, array: Array) -> Array | None:
-        """The element of an input from which an elementwise operator made the wrong result."""
+        """Return the element of the array at the position of the wrong result, as for an elementwise operator, or
+        None."""
         first = self._evidence.first
         if first is None:
             return None
@@ -137,7 +140,8 @@ class PlainNumbers:
             return None
 
     def _first(self, current: Numbers, proposed: Iterator[Numbers]) -> PlainCase | None:
-        """The plainest of the proposals that fails in the same way, if it is plainer than the current numbers."""
+        """Return the plainest proposal that fails in the same way, or None. Only proposals plainer than `current` are
+        tried."""
         distinct = {_bits(numbers): numbers for numbers in proposed if numbers.cost < current.cost}
         waiting = sorted(distinct.values(), key=lambda numbers: numbers.cost)
         size = BATCH if self._signature.numbers_matter and not self._given.weights else 1
@@ -150,14 +154,15 @@ class PlainNumbers:
         return None
 
     def _is_undisputed(self, found: PlainCase) -> bool:
-        """True if the compiler is also blamed by a full check, which asks a second reference of ONNX models."""
+        """True if a full check, which asks a second reference for ONNX models, also blames the compiler."""
         if found.case.program.framework != "onnx":
             return True
         (checked,) = self._checker.check(found.case).results or (None,)
         return checked is not None and checked.verdict.judgement is found.verdict.judgement
 
     def _ask(self, many: Sequence[Numbers]) -> list[PlainCase | None]:
-        """The case of each, where it fails in the same way; all have the same weights."""
+        """Return, for each of `many`, its case if it fails in the same way, else None. All must have the same
+        weights."""
         program = self._program(many[0].weights)
         samples = tuple(Inputs(numbers.inputs, PLAIN) for numbers in many)
         case = replace(self._case, program=program, samples=samples)
@@ -180,7 +185,7 @@ class PlainNumbers:
         return found
 
     def _program(self, weights: Arrays) -> Program:
-        """The program with other weights."""
+        """Return the program with other weights."""
         if all(array is self._given.weights[name] for name, array in weights.items()):
             return self._case.program
         import onnx
@@ -196,15 +201,15 @@ class PlainNumbers:
 
 
 def versions(array: Array, at: int, near: Array | None = None) -> dict[str, Array]:
-    """Plainer arrays of the same dtype and shape, by how they were made. `at`: the seed of drawn numbers; `near`: an
-    element that matters."""
+    """Return plainer arrays of the same dtype and shape, by the manner in which they were made. `at`: the seed of drawn
+    numbers; `near`: an element that matters."""
     dtype, shape = array.dtype.name, tuple(map(int, array.shape))
     if array.size <= 1 or array.size > LARGEST:
         return {} if array.size != 1 else _with_fewer_digits(array)
     flat = np.ascontiguousarray(array).reshape(-1)
     odd = np.argsort(-oddness(flat.astype(numpy_dtype(dtype)))) if dtype != "bool" else np.arange(flat.size)
     made = {f"all {value}": np.full(shape, value).astype(array.dtype) for value in (0, 1)}
-    for value in (0, 1):  # NaN or infinity where an array has it, and ordinary numbers in the others
+    for value in (0, 1):  # NaN or infinity if the array has one, ordinary numbers for the other arrays
         special = is_float(dtype) and not np.isfinite(flat[odd[0]].astype(np.float64))
         made[f"all special or {value}"] = np.full(shape, flat[odd[0]], array.dtype) if special else made[f"all {value}"]
     if near is not None:
@@ -236,7 +241,7 @@ def _with_fewer_digits(array: Array) -> dict[str, Array]:
 
 
 def _weights(case: Case) -> Arrays:
-    """The weights of an ONNX model: the floats among its constants, since integers may be shapes and axes."""
+    """Return the weights of an ONNX model: its float constants, since integer constants may be shapes and axes."""
     if case.program.form != "onnx" or case.program.data:
         return {}
     import onnx
@@ -250,12 +255,12 @@ def _weights(case: Case) -> Arrays:
 
 
 def _common_shape(case: Case) -> tuple[int, ...]:
-    """The shape of all inputs together: that of the output, where the program is elementwise."""
+    """Return the broadcast shape of all inputs: the shape of the output if the program is elementwise."""
     return np.broadcast_shapes(*(array.shape for array in case.samples[0].arrays.values()))
 
 
 def _tells(found: PlainCase) -> bool:
-    """True if a script with these numbers tells the bug from rounding."""
+    """True if a script with these numbers can tell the bug from rounding errors."""
     evidence = found.verdict.evidence
     if found.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
         return False

@@ -1,4 +1,5 @@
-"""Reducing with a memory: answers are kept as they come, the result is kept with the bug, new failures become bugs."""
+"""Reduction of a stored bug: answers are stored as they come, the result is stored with the bug, new failures become
+bugs."""
 
 from __future__ import annotations
 
@@ -36,19 +37,19 @@ from driftline.report.title_facts import facts_of
 from driftline.store import Bug, Store
 from driftline.store.reductions import Answers, Reductions
 
-SEARCH = 0.85  # of the budget; the rest is for checking in full what was found
-MEASURED_SEARCH = 0.6  # where it is measured: that takes as long as many questions
-SHOWN = 200  # elements of an input that are written out
+SEARCH = 0.85  # share of the budget; the rest is for a full check of the result
+MEASURED_SEARCH = 0.6  # the same for cost bugs: a measurement takes as long as many questions
+SHOWN = 200  # elements of the largest input whose values are stored
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """A reduction and what the store keeps of it."""
+    """A reduction and the JSON that is stored for it."""
 
     failing: Failing
     reduction: Reduction
     body: dict[str, Any]
-    others: tuple[Bug, ...]  # bugs that were met on the way
+    others: tuple[Bug, ...]  # bugs that the reduction met
 
 
 def reduce_failing(
@@ -62,9 +63,9 @@ def reduce_failing(
     inquiry: Inquiry | None = None,
     listener: Listener = ignore,
 ) -> Reduced:
-    """Reduce a failure within a budget of seconds, and keep what came of it with its bug. `alone`: single operators are
-    asked first, and one that fails by itself is what is made smaller. What the causes of `library` ask is tried on the
-    result. `inquiry` is for a bug whose results are right."""
+    """Reduce a failure within a budget of seconds, and store the result with its bug. `alone`: try single operators
+    first, and reduce one that fails by itself. The causes in `library` make their experiments on the result. `inquiry`:
+    the measurement to repeat, for a cost bug."""
     require_one_program(failing.case, "reduce")
     with cut_at_end(checker.pool, budget, "reduce"):
         reduction, facts = _reduced(
@@ -94,7 +95,8 @@ def _reduced(
     inquiry: Inquiry | None,
     listener: Listener,
 ) -> tuple[Reduction, dict[str, Any] | None]:
-    """The reduction, and what causes want to know of its smallest program, if there was time for that."""
+    """Return the reduction, and the facts of its smallest program for the causes, or None if there was no time for
+    them."""
     answers = Answers(store)
     signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
     if inquiry:
@@ -126,23 +128,23 @@ def _reduced(
             raise
         reduction = reduced(failing.case)
     facts = None
-    if (smallest := reduction.smallest) and not inquiry:  # causes explain what is wrong
+    if (smallest := reduction.smallest) and not inquiry:  # causes explain wrong results only
         with contextlib.suppress(PoolExpired):
             facts = examined(checker, smallest.case, smallest.result, library).facts()
     return reduction, facts
 
 
 def _lone(checker: Checker, failing: Failing, signature: Signature, budget: float) -> Lone | None:
-    """An operator of the program that fails by itself, in the way the whole program does. A torch program stays one,
-    where the compiler is given what an exporter made of it."""
+    """Return an operator of the program that fails by itself in the same way, or None. A torch program stays one, even
+    if the compiler is given an exported model."""
     question = CandidateQuestion(failing_sample(failing), failing.target, signature, votes_for(failing))
     found = Lone.of(checker, question, time.monotonic(), budget, lambda words: None)
     return found if found and found.case.program.framework == failing.case.program.framework else None
 
 
 class _Memo(MutableMapping[str, Reply]):
-    """The answers to one question. A newer compiler is another question, and so is one whose plugin or hardware profile
-    was edited."""
+    """The stored answers to one question. A newer compiler, or an edited plugin or hardware profile, makes another
+    question."""
 
     def __init__(self, answers: Answers, question: CandidateQuestion) -> None:
         options = question.case.options
@@ -186,7 +188,7 @@ class _Memo(MutableMapping[str, Reply]):
 
 
 def _body(store: Store, failing: Failing, reduction: Reduction, others: list[Bug]) -> dict[str, Any]:
-    """What is kept, shown and printed as JSON; docs/json.md describes it."""
+    """Return the JSON form that is stored, shown and printed; docs/json.md describes it."""
     case = reduction.case
     checked = reduction.smallest
     return {
@@ -219,13 +221,13 @@ def _body(store: Store, failing: Failing, reduction: Reduction, others: list[Bug
 
 
 def _form(case_id: str, smallest: Checked) -> dict[str, Any]:
-    """What the title of the bug says of its smallest program."""
+    """Return the facts of the smallest program that the title of its bug uses."""
     found = smallest.result.verdict.evidence
     return {"case": case_id, "evidence": found.to_json(), KEY: facts_of(smallest.case, found).to_json()}
 
 
 def _inputs(case: Case) -> list[dict[str, Any]]:
-    """The inputs of the first sample; the numbers only where they are few enough to be read."""
+    """Describe the inputs of the first sample; values are included only if they are few."""
     return [
         {
             "name": name,

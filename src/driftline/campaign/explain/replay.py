@@ -1,4 +1,4 @@
-"""Asking again: does a stored bug still show?"""
+"""Replays stored bugs, to see whether they still show."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def replay(store: Store, name: str, checker: Checker, target: Target | None = No
 
 
 def replay_case(store: Store, case_id: str, checker: Checker, target: Target | None = None) -> TargetResult:
-    """Run a stored case by itself, whether or not a bug is known by it."""
+    """Run a stored case and return its result; the case need not belong to a bug."""
     case = case_to_run(store, case_id)
     wanted = target or case.targets[0]
     outcome = checker.check(case.only(wanted))

@@ -1,6 +1,7 @@
-"""Explaining a bug that a script shows: which stage of `torch.compile` differs first, and which releases show it.
+"""Explains a bug that a script shows: which stage of `torch.compile` differs first, and which releases show the bug.
 
-The ladder is Dynamo alone, AOTAutograd, its decompositions, TorchInductor: each rung is the script with that backend.
+The stages are Dynamo alone, AOTAutograd, its decompositions, and TorchInductor; each is tried by running the script
+with the backend of that name.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _STAGES = {
 
 @dataclass(frozen=True)
 class ScriptRung:
-    """The script with one backend, and whether it differs as the bug does."""
+    """The answer of the script with one backend: whether it differs as the bug does."""
 
     target: str
     answer: ReplayAnswer
@@ -65,18 +66,18 @@ class ScriptRung:
 
 @dataclass(frozen=True)
 class ScriptLadder:
-    """The rungs that were tried, up to the first that differs as the bug does."""
+    """The backends that were tried, up to the first that differs as the bug does."""
 
     own: str  # the target of the bug
     rungs: tuple[ScriptRung, ...]
 
     @property
     def first(self) -> str:
-        """The target of the first rung that shows the bug; empty where none does."""
+        """Return the first target that shows the bug, or an empty string if none does."""
         return next((rung.target for rung in self.rungs if rung.answer is ReplayAnswer.STILL_FAILS), "")
 
     def sentences(self) -> Iterator[str]:
-        """What follows from the rungs."""
+        """Yield sentences that say what follows from the backends tried."""
         passing = [rung.target for rung in self.rungs if rung.answer is ReplayAnswer.PASSES]
         right = f"; {', '.join(passing)} {'does' if len(passing) == 1 else 'do'} what eager does" if passing else ""
         if self.first:
@@ -98,7 +99,7 @@ class ScriptLadder:
 
 @dataclass(frozen=True)
 class ScriptDiagnosis:
-    """What is known of a script's bug, in the form of the diagnosis of a program."""
+    """The explanation of a script's bug, with the same JSON form as the diagnosis of a program."""
 
     failing: Failing
     ladder: ScriptLadder
@@ -111,7 +112,7 @@ class ScriptDiagnosis:
     met: tuple[Bug, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """What is kept, shown and printed as JSON; docs/json.md describes it."""
+        """Return the JSON form that is stored, shown and printed; docs/json.md describes it."""
         found = [f"{self.bisected['package']}: {self.bisected['summary']}"] if self.bisected else []
         return {
             "bug": self.failing.bug.id,
@@ -131,7 +132,7 @@ class ScriptDiagnosis:
 
 
 def is_script(failing: Failing) -> bool:
-    """True if a failure is that of a script which calls the compiler itself."""
+    """True if the failing program is a script that calls the compiler itself."""
     return failing.case.program.form == SCRIPT
 
 
@@ -144,8 +145,8 @@ def diagnose_script(
     bisect: bool = False,
     listener: Listener = ignore,
 ) -> ScriptDiagnosis:
-    """Find the first stage of the compiler that shows a script's bug, and keep the answer with the bug. With `bisect`,
-    other releases of torch that have an environment are asked, too. Raises `DoesNotFail`."""
+    """Find the first stage of the compiler that shows a script's bug, and store the answer with the bug. With `bisect`,
+    also run the releases of torch that have an environment. Raises `DoesNotFail`."""
     began = time.monotonic()
     bisected, notes = None, {}
     with cut_at_end(checker.pool, budget, STEP):
@@ -164,7 +165,7 @@ def diagnose_script(
 
 
 def climb(trials: ScriptTrials, failing: Failing, store: Store) -> ScriptLadder:
-    """Judge the script on its own target, then rung by rung until one shows the bug."""
+    """Judge the script on its own target, then with one backend after another until one shows the bug."""
     known, own = failing.bug.fingerprint, failing.target
     answer, reason = answer_of(known, trials.judge(own))
     if answer is not ReplayAnswer.STILL_FAILS:
@@ -181,13 +182,15 @@ def climb(trials: ScriptTrials, failing: Failing, store: Store) -> ScriptLadder:
 
 
 class ScriptReleases:
-    """Answers for a release of torch whether a script's bug shows there. The runs without the compiler are made in the
-    same release."""
+    """Decides whether a script's bug shows in a release of torch. The runs without the compiler use the same
+    release."""
 
     def __init__(self, store: Store, failing: Failing) -> None:
         self._store, self._failing = store, failing
 
     def releases(self, case: Case) -> AskRelease:
+        """Return a function that runs the script in a release and says whether the bug shows."""
+
         def ask(checker: Checker, target: Target) -> tuple[ReleaseAnswer, str]:
             trials = trials_of(self._store, self._failing.finding.case_id, checker.pool)
             answer, reason = answer_of(self._failing.bug.fingerprint, trials.judge(target))
@@ -199,7 +202,7 @@ class ScriptReleases:
 
 
 def export_failing(failing: Failing, pool: Pool, form: str) -> Exported:
-    """The bug of a script as text: `pytest`, `issue`, or the script itself."""
+    """Export the bug of a script as text: as a pytest file, an issue, or the script itself."""
     options = options_of(failing.case)
 
     def ask(text: str, target: Target) -> tuple[ReplayAnswer, str]:
@@ -218,7 +221,7 @@ def export_failing(failing: Failing, pool: Pool, form: str) -> Exported:
 
 
 def _bisected(checker: Checker, store: Store, failing: Failing, listener: Listener) -> dict[str, Any]:
-    """Ask the releases of torch that are here."""
+    """Search the releases of torch that have an environment."""
     wish = ReleaseWish(installed=True)
     found = bisect_failing(
         checker, failing, wish, inquiry=ScriptReleases(store, failing), report=says(listener, "bisect")

@@ -1,1 +1,1 @@
-"""The hunt: lanes of programs, shared out over processes and machines until the budget is spent."""
+"""The hunt: runs generated programs in lanes, spread over processes and machines, until the budget is spent."""

@@ -1,7 +1,7 @@
-"""What came of an order that another process carried out: a value, or why there is none.
+"""The outcome of an order that another process carried out: a value, or the reason why there is none.
 
-An exception that goes from one process to another is told by the name of its class alone; what the hunt must tell apart
-is a value.
+An exception loses all but the name of its class on the way to another process, so the outcomes that the hunt must tell
+apart are sent as values.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class Carried(Generic[_Value]):
+    """The value of an order, or one of the reasons why there is none."""
+
     value: _Value | None = None
     interrupted: str = ""  # the time of the hunt is over
-    cannot_start: str = ""  # a compiler cannot be started there
-    internal: str = ""  # Driftline itself failed
-    sentence: str = ""  # what the user can act on
+    cannot_start: str = ""  # a compiler cannot be started in that process
+    internal: str = ""  # the traceback of a fault of Driftline
+    sentence: str = ""  # an error message for the user
 
     def unwrap(self) -> _Value:
-        """The value, or what was raised there."""
+        """Return the value, or raise the error that the other process met."""
         if self.interrupted:
             raise PoolInterrupted(self.interrupted)
         if self.cannot_start:
@@ -40,6 +42,7 @@ class Carried(Generic[_Value]):
 
 
 def carried_out(work: Callable[[], _Value], plugins: tuple[str, ...]) -> Carried[_Value]:
+    """Do the work, and return its value or the error that it raised."""
     try:
         load_plugins(plugins)
         return Carried(work())

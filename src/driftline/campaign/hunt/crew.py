@@ -1,4 +1,4 @@
-"""Who carries out the orders of a hunt: the processes of this machine, or the nodes of a cluster (`cluster/`)."""
+"""Carries out the orders of a hunt: on processes of this machine, or on the nodes of a cluster (`cluster/`)."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ from driftline.store.hunts import Suspect
 
 
 def start_seconds(target: Target, form: str) -> float:
-    """What it takes to start a lane, where nothing is imported yet."""
+    """Return the estimated seconds to start a lane when nothing is imported yet."""
     families = {BACKENDS.get(HOME[form]).family_name, BACKENDS.get(target.backend).family_name}
     return sum(BACKENDS.get(family).start_seconds for family in families)
 
 
 class Crew(Protocol):
-    """Carries out orders, from several threads. Raises what a `Pool` raises."""
+    """Carries out orders of several threads. Raises the exceptions of a `Pool`."""
 
     @property
     def jobs(self) -> int:
-        """How many orders it takes at a time."""
+        """The number of orders that the crew can carry out at the same time."""
 
     def begin(self, lanes: Sequence[tuple[Target, str]], plugins: Sequence[str], going: Callable[[], bool]) -> None:
-        """Work on these targets follows, each with the form of its programs. What is done ahead of it ends when it is
-        not `going` any more."""
+        """Announce work on these targets, each with the form of its programs. Preparations end once `going` returns
+        False."""
 
     def ready(self, target: Target, form: str) -> bool:
-        """Would an order for this target be carried out at once, with nothing to import first?"""
+        """True if an order for this target can be carried out at once, with nothing to import first."""
 
     def screen(self, order: TurnOrder) -> list[Screened]:
-        """One result for each request. Where it is interrupted, it may give those of the programs that were judged."""
+        """Return one result for each request of a turn. After an interruption, the list may be shorter."""
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect: ...
 
     def match(
         self, suspects: Sequence[Suspect], target: Target, form: str, options: CheckOptions
     ) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
-        """Those of the suspects that known bugs explain."""
+        """Yield the suspects that known bugs explain, with the results."""
 
     def interrupt(self) -> None:
-        """End what runs; who waits for it gets a `PoolInterrupted`."""
+        """End the running orders; threads that wait for them get `PoolInterrupted`."""
 
 
 class LocalCrew:
-    """The processes of this machine. With many of them, `foremen` carry out the turns; suspects are examined by the
+    """The processes of this machine. With many processes, `foremen` carry out the turns; suspects are examined in the
     hunt's own process, which holds the store."""
 
     def __init__(
@@ -71,13 +71,13 @@ class LocalCrew:
         self._foremen = foremen or Foremen(0)
         self._triage = Triage(Checker(pool, jobs=1), store, library)
         self._kinds: dict[tuple[Target, str], set[WorkerKind]] = {}
-        self._cold: set[WorkerKind] = set()  # those that somebody is importing, or will
+        self._cold: set[WorkerKind] = set()  # kinds of worker that a thread is importing, or will import
 
     def begin(self, lanes: Sequence[tuple[Target, str]], plugins: Sequence[str], going: Callable[[], bool]) -> None:
         """Import the compilers while the first programs are made, as far as there are processors for both."""
         self._pool.bound(self.jobs)
         kinds: dict[WorkerKind, None] = {}
-        waiting_for = ""  # what says, beside the reference of the lanes so far, whether a wrong result is a bug
+        waiting_for = ""  # another reference, which helps to decide whether a wrong result is a bug
         for target, form in lanes:
             own = (
                 worker_for_framework(form, tuple(plugins)),
@@ -88,7 +88,7 @@ class LocalCrew:
                 kinds |= {worker_for_framework(waiting_for, tuple(plugins)): None}
             waiting_for = PLAYER.home if form == "onnx" else waiting_for
             kinds |= dict.fromkeys(own)
-        if waiting_for and self.jobs >= FEWEST_JOBS:  # suspects come soon, and all who examine them would wait for it
+        if waiting_for and self.jobs >= FEWEST_JOBS:  # suspects come soon, and wait for it
             kinds |= {worker_for_framework(waiting_for, tuple(plugins)): None}
         if self._foremen:
             self._foremen.begin([(target, sorted(self._kinds[target, form], key=str)) for target, form in lanes])
@@ -107,10 +107,10 @@ class LocalCrew:
                 try:
                     self._pool.warm(kind)
                 except BaseException:
-                    self._cold = set()  # nobody imports the others ahead: whoever takes a turn does
+                    self._cold = set()  # the others are imported by the first turn that needs them
                     raise
                 with lock:
-                    self._cold = self._cold - {kind}  # another set: somebody may be looking at this one
+                    self._cold = self._cold - {kind}  # a new set, since another thread may be reading the old one
 
         for number in range(self.jobs // 2):
             threading.Thread(target=warm, name=f"warm {number}", daemon=True).start()

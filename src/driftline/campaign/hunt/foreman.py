@@ -1,7 +1,7 @@
-"""A process beside the hunt's own that carries out turns, with a pool of its own (`foremen.py` is the other end).
+"""A process beside the hunt's own that carries out turns with its own pool (`foremen.py` is the other end).
 
-Messages are pickled: both ends are Driftline, and nobody else holds the connection. It ends when the hunt does, however
-that ends, since the connection is closed then.
+Messages are pickled: both ends are Driftline, and nobody else holds the connection. The process ends when the hunt
+ends, in whatever way, since the connection is closed then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from driftline.checking.batch import Screened
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.execute.slots import PlaceTime, one_order
 
-# With a file descriptor and the number of places. As for workers, the working folder is no place to import from.
+# Called with a file descriptor and the number of workers. As for workers, nothing is imported from the working folder.
 COMMAND = (
     "import sys; sys.path[:] = [p for p in sys.path if p]; from driftline.campaign.hunt.foreman import main; main()"
 )
@@ -30,7 +30,7 @@ COMMAND = (
 
 @dataclass(frozen=True)
 class WarmOrder:
-    """Import what these workers need, one after the other."""
+    """An order to import the modules that these kinds of workers need, one after the other."""
 
     kinds: tuple[WorkerKind, ...]
 
@@ -43,7 +43,7 @@ class NumberedTurn:
 
 @dataclass(frozen=True)
 class InterruptOrder:
-    """End what runs."""
+    """An order to end the running turns."""
 
 
 @dataclass(frozen=True)
@@ -55,24 +55,28 @@ class KindWarmed:
 class TurnAnswer:
     number: int
     carried: Carried[list[Screened]]
-    seconds: float  # for which its tasks had places
+    seconds: float  # during which its tasks held workers
 
 
 def main() -> None:
+    """Serve the hunt until it closes the connection, then end the process."""
     connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
     with Pool() as pool:
         pool.bound(int(sys.argv[2]))
         _Foreman(connection, pool).serve()
-    os._exit(0)  # threads that still wait for a worker do not matter any more
+    os._exit(0)  # threads that still wait for a worker are not joined
 
 
 class _Foreman:
+    """The process's end of the connection: receives orders, and carries out each in a thread."""
+
     def __init__(self, connection: Connection[Any, Any], pool: Pool) -> None:
         self._connection = connection
         self._pool = pool
         self._sending = threading.Lock()
 
     def serve(self) -> None:
+        """Carry out the hunt's messages until the connection is closed."""
         for message in self._messages():
             if isinstance(message, InterruptOrder):
                 self._pool.interrupt()
@@ -102,14 +106,14 @@ class _Foreman:
         try:
             with one_order(place_time):
                 carried = carried_out(lambda: screened(self._pool, order), order.options.plugins)
-        except Exception as error:  # a fault of ours costs this turn, and is told
+        except Exception as error:  # a fault of Driftline ends only this turn, and is reported
             carried = Carried(internal=f"{type(error).__name__}: {error}")
         try:
             self._answer(TurnAnswer(message.number, carried, place_time.seconds))
-        except Exception as error:  # it cannot be sent: nobody may wait for it for ever
+        except Exception as error:  # the answer cannot be sent: report that instead, so that no thread waits for ever
             told = Carried[list[Screened]](internal=f"{type(error).__name__}: {error}")
             self._answer(TurnAnswer(message.number, told, place_time.seconds))
 
     def _answer(self, answer: KindWarmed | TurnAnswer) -> None:
-        with contextlib.suppress(OSError), self._sending:  # nobody waits for it any more
+        with contextlib.suppress(OSError), self._sending:  # the hunt no longer waits for the answer
             self._connection.send(answer)

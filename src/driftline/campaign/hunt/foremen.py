@@ -1,8 +1,8 @@
-"""Several processes that carry out turns beside the hunt's own, where there are many processors.
+"""Starts several processes (foremen) that carry out turns beside the hunt's own, on machines with many processors.
 
-One process of Python lets one thread compute at a time, and 16 workers wait for it: with four foremen, a hunt on ONNX
-Runtime judged 27 % more programs on 16 cores (`benchmarks/scaling.py`). Each foreman speaks to a few workers, and the
-hunt to the foremen: a whole turn goes there, and its verdicts come back.
+A Python process lets only one thread compute at a time, and 16 workers wait for it: with four foremen, a hunt on ONNX
+Runtime judged 27 % more programs on 16 cores (`benchmarks/scaling.py`). Each foreman serves a few workers, and the hunt
+serves the foremen: it sends whole turns and receives their verdicts.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from driftline.core.target import Target
 from driftline.execute.pool import WorkerKind
 from driftline.execute.slots import time_of_this_order
 
-PLACES = 4  # of each foreman, or a few more where the jobs are not a multiple of it
-FEWEST_JOBS = 8  # for fewer than that the hunt's own process is quick enough
-SHARE = 2  # foremen that serve a lane, where there are as many lanes as foremen: each has to import its compiler
+PLACES = 4  # workers of each foreman, or a few more if the jobs are not a multiple of it
+FEWEST_JOBS = 8  # with fewer jobs, the hunt's own process is fast enough
+SHARE = 2  # foremen that serve a lane if there are as many lanes as foremen: each has to import its compiler
 _PATIENCE = 15.0  # seconds for a foreman to answer when it is interrupted
-_BETWEEN = 0.25  # seconds between two interruptions: one that does not read must not block who writes
-_END = 10.0  # seconds for all of them to end their workers
+_BETWEEN = 0.25  # seconds between two interruptions: a foreman that does not read must not block the writer
+_END = 10.0  # seconds for all foremen to end their workers
 
 
 class ForemanLost(Exception):
-    """It died. Its turns are carried out elsewhere, with the same results."""
+    """A foreman died. Its turns are carried out by another process, with the same results."""
 
 
 class Foremen:
-    """They are started when a hunt begins, and end with the block. There may be none."""
+    """The foremen of a hunt: started when it begins, ended with the `with` block. With few jobs there are none."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
@@ -66,8 +66,8 @@ class Foremen:
         return self._count > 0
 
     def begin(self, lanes: Sequence[tuple[Target, Sequence[WorkerKind]]]) -> None:
-        """Work on these targets follows, with workers of these kinds. A few lanes are shared out among all foremen; of
-        many each has some, so that not every one has to import every compiler."""
+        """Assign foremen to the lanes and let them import the workers' modules. With few lanes all foremen serve each
+        lane; with many, only some do, so that not every foreman imports every compiler."""
         if not self._all:
             places, more = divmod(self._jobs, self._count) if self._count else (0, 0)
             self._all = [_Handle(places + (number < more)) for number in range(self._count)]
@@ -79,20 +79,20 @@ class Foremen:
             foreman.warm(tuple(dict.fromkeys(kinds)))
 
     def serve(self, target: Target) -> bool:
-        """Does one that has to do with this target live?"""
+        """True if a foreman that serves this target is alive."""
         return any(foreman.lives for foreman in self._serving.get(target, ()))
 
     def ready(self, target: Target, kinds: set[WorkerKind]) -> bool:
-        """Has one of them imported all that the target needs?"""
+        """True if a living foreman has imported everything that the target needs."""
         return any(kinds <= foreman.imported for foreman in self._serving.get(target, ()) if foreman.lives)
 
     def screen(self, order: TurnOrder, kinds: set[WorkerKind]) -> list[Screened] | None:
-        """What came of a turn; `None` when they died over it."""
+        """Let a foreman carry out a turn and return its results; None if all foremen died."""
         order = replace(order, pieces=min(order.pieces, PLACES))
         while living := [foreman for foreman in self._serving.get(order.target, self._all) if foreman.lives]:
             ready = [foreman for foreman in living if kinds <= foreman.imported]
             idle = [foreman for foreman in self._all if foreman.lives and not foreman.in_hand]
-            if all(foreman.in_hand >= foreman.places for foreman in living):  # other lanes leave theirs to this one
+            if all(foreman.in_hand >= foreman.places for foreman in living):  # other lanes lend their idle foremen
                 ready = idle or ready
             try:
                 return min(ready or living, key=lambda foreman: foreman.in_hand).carry_out(order)
@@ -112,11 +112,11 @@ class _Handle:
 
     def __init__(self, places: int) -> None:
         self.places = places
-        self._interrupted = math.inf  # when what is in hand was interrupted first
-        self._told = 0.0  # when it was interrupted last
+        self._interrupted = math.inf  # when the turns in hand were first interrupted
+        self._told = 0.0  # when they were last interrupted
         self.imported: frozenset[WorkerKind] = frozenset()
         self._waiting: dict[int, Future[TurnAnswer]] = {}
-        self._lock = threading.Lock()  # of what waits
+        self._lock = threading.Lock()  # guards the waiting turns
         self._sending = threading.Lock()
         own, theirs = socket.socketpair()
         self._socket = own.dup()  # a connection that another thread reads from is closed by this alone
@@ -134,13 +134,14 @@ class _Handle:
 
     @property
     def in_hand(self) -> int:
-        """Turns that it has not answered."""
+        """The number of turns without an answer."""
         return len(self._waiting)
 
     def warm(self, kinds: tuple[WorkerKind, ...]) -> None:
         self._send(WarmOrder(kinds))
 
     def carry_out(self, order: TurnOrder) -> list[Screened]:
+        """Send a turn to the foreman and wait for its results. Raises `ForemanLost` if it dies."""
         number, answer = next(self._numbers), Future[TurnAnswer]()
         with self._lock:
             if not self.lives:
@@ -154,7 +155,7 @@ class _Handle:
         return found.carried.unwrap()
 
     def interrupt(self) -> None:
-        """End what it has in hand. One that does not answer, having been stopped, say, is killed."""
+        """Ask the foreman to end its turns. One that still has not answered after a while is killed."""
         now = time.monotonic()
         if not self._waiting or now < self._told + _BETWEEN:
             return
@@ -165,11 +166,12 @@ class _Handle:
             self._send(InterruptOrder())
 
     def close(self) -> None:
-        """It ends what it runs, and itself."""
+        """Close the connection, which makes the foreman end its workers and itself."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def wait(self, end: float) -> None:
+        """Wait for the foreman to end until the moment `end`, then kill it."""
         try:
             self._process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -181,7 +183,7 @@ class _Handle:
         try:
             with self._sending:
                 self._connection.send(message)
-        except OSError:  # it is dead, and whoever listens to it knows
+        except OSError:  # the foreman is dead; the thread in `_listen` notices that
             pass
 
     def _listen(self) -> None:
@@ -189,7 +191,7 @@ class _Handle:
             with contextlib.suppress(EOFError, OSError):
                 while True:
                     self._take(self._connection.recv())
-        finally:  # also after a message that cannot be read: nobody may wait for ever
+        finally:  # also after an unreadable message: no thread may wait for ever
             with self._lock:
                 self.lives = False
                 lost, self._waiting = list(self._waiting.values()), {}

@@ -1,8 +1,8 @@
-"""The hunt: lanes of programs, each on its own compiler, until the budget is spent.
+"""Runs a hunt: lanes of programs, each on its own compiler, until the budget is spent.
 
-The time goes evenly to all targets, so a quick compiler sees more programs than a slow one. Every turn is written to
-the store when it is done, and every suspect when it is settled; what a killed hunt had in hand is done again, and
-nothing else.
+All targets get the same time, so a quick compiler sees more programs than a slow one. Every turn is stored when it is
+done, and every suspect when it is settled; when a killed hunt is resumed, only the work that was in progress is
+repeated.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ from driftline.store import Bug, Store
 from driftline.store.hunts import Hunt, HuntLog, Suspect, SuspectBody, Turn, TurnBody
 from driftline.store.tries import ModelTry
 
-OFTEN = 0.25  # of the programs of a turn: a target that fails so many with errors may be unreliable
-MOST_FAILURES = 3  # of ours, in one lane
-EARLY = 20  # judged programs of each target come before anything else, on some of the processors
-OVERRUN = 2.0  # times the time that a hunt may take until each target has its least number of judged programs
-ORDINARY = "random"  # the strategy whose inputs are ordinary numbers
-CATCH_UP = 600.0  # seconds for what a hunt left, where its own time is over and no other was given
-SHARE_OF_REDUCING = 0.1  # of the time, for making smaller what was found; only where that is worth it:
-LEAST_TO_REDUCE = 60.0  # seconds of a hunt
+OFTEN = 0.25  # share of a turn's programs: a target that fails so many with errors may be unreliable
+MOST_FAILURES = 3  # turns lost by faults of Driftline, in one lane
+EARLY = 20  # judged programs that each target gets before anything else, on some of the processors
+OVERRUN = 2.0  # factor by which a hunt may exceed its time until each target has its least number of judged programs
+ORDINARY = "random"  # the strategy that draws ordinary numbers as inputs
+CATCH_UP = 600.0  # seconds for the leftovers of a hunt whose own time is over and that got no other
+SHARE_OF_REDUCING = 0.1  # share of a hunt's time for reducing the bugs found
+LEAST_TO_REDUCE = 60.0  # seconds: shorter hunts keep no time for reducing
 
 
 class NothingHunted(DriftlineError):
@@ -70,13 +70,13 @@ class NothingHunted(DriftlineError):
 
 @dataclass(frozen=True)
 class _TurnOutcome:
-    """What came of a turn, before it is written down: the turns of a lane are written in their order."""
+    """The outcome of a turn before it is stored: the turns of a lane are stored in their order."""
 
     asked: AskedTurn
     seconds: float = 0.0
     results: Sequence[Screened] = ()
     tries: tuple[ModelTry, ...] = ()
-    error: str = ""  # a fault of ours, by which it was lost
+    error: str = ""  # a fault of Driftline by which the turn was lost
 
 
 class Hunter:
@@ -92,8 +92,8 @@ class Hunter:
         crew: Crew,
         author: Author | None = None,
     ) -> None:
-        """`crew` makes, runs and examines programs; `author` writes those of the generator `llm`. `pool` is for what
-        the hunt itself asks of frameworks."""
+        """`crew` makes, runs and examines programs; `author` writes those of the generator `llm`; `pool` runs the
+        hunt's own tasks."""
         self._pool = pool
         self._author = author
         self._store = store
@@ -105,25 +105,25 @@ class Hunter:
         self._lanes: dict[str, Lane] = {}
         self._pipelines: dict[str, Pipeline[_TurnOutcome]] = {}
         self._examining: set[int] = set()  # suspects
-        self._given_up: set[str] = set()  # lanes whose compiler cannot be started, or on which we fail ourselves
+        self._given_up: set[str] = set()  # lanes whose compiler cannot start, or with too many faults of Driftline
         self._sound: set[str] = set()  # lanes whose target is known not to be broken
-        self._reliable: set[str] = set()  # of them, those that were asked for the same programs again
+        self._reliable: set[str] = set()  # those of them that were tested again with the same programs
         self._lock = threading.Lock()
         self._opener = LaneOpener(pool, plan, author, self._missed)
         self._failure: BaseException | None = None
-        self._limit = plan.seconds or math.inf  # when the time is over, in seconds from the beginning
-        self._busy = False  # there was a turn or a suspect
-        self._judged: Counter[str] = Counter()  # programs by lane
-        self._catching_up: set[str] = set()  # lanes that left suspects, while these are examined
-        self._cut = False  # the time is over: of the turns in hand, what is done is written
-        self._not_done: dict[str, list[Turn]] = {}  # by lane: turns of which nothing was done then
+        self._limit = plan.seconds or math.inf  # seconds from the beginning to the end of the hunt
+        self._busy = False  # a turn or a suspect was worked on
+        self._judged: Counter[str] = Counter()  # judged programs by lane
+        self._catching_up: set[str] = set()  # lanes with leftover suspects, while these are examined
+        self._cut = False  # the time is over: of the current turns, only the finished part is stored
+        self._not_done: dict[str, list[Turn]] = {}  # by lane: turns of which nothing was done when the time was over
 
     # -- from beginning to end ---------------------------------------------------------------------------------------
 
     def run(self, resume: Hunt | None = None, skipped: Sequence[Skipped] = (), *, spent: float = 0.0) -> HuntResult:
-        """`spent`: seconds of the budget that are gone already."""
+        """Run the hunt, or resume one, and return its result. `spent`: seconds of the budget that are used already."""
         self._started = time.monotonic() - spent - (resume.seconds if resume else 0.0)
-        # A hunt by numbers examines its suspects in their order, those that it left among them.
+        # A hunt by numbers examines its suspects in order, leftover ones among them.
         left = bool(resume and not self._in_order and self._log.left(resume))
         if resume and self._time_left() <= 0:
             if not left and not not_reduced(self._store, resume):
@@ -134,7 +134,7 @@ class Hunter:
         with locked(self._store, hunt):
             self._hunt, self._result = hunt, HuntResult(hunt)
             self._lanes = {lane.name: lane for lane in lanes}
-            # What is asked of a model follows from all turns before.
+            # The requests to a model follow from all turns before.
             self._pipelines = {lane.name: Pipeline(lane, 1 if LLM in lane.arms else LAG) for lane in lanes}
             self._announce((*skipped, *missing))
             failed = self._result.failed_steps
@@ -152,8 +152,8 @@ class Hunter:
         return self._summed_up(hunt)
 
     def _begun(self, resume: Hunt | None) -> tuple[Hunt, list[Lane], list[Skipped]]:
-        """The hunt with its lanes. It is noted before the frameworks are imported: a hunt that ends there can be summed
-        up and resumed. One that was asked for what nobody can do is none."""
+        """Return the hunt with its lanes and the skipped targets. The hunt is stored before the frameworks are
+        imported, so that it can be resumed if it ends there. It is removed again if its settings cannot work."""
         hunt = resume or self._log.begin(self._plan.to_json(), _environment([], []))
         try:
             lanes, missing = self._lanes_in_time()
@@ -185,11 +185,11 @@ class Hunter:
                 hunt.run,
             )
         )
-        for bug in self._sighted(hunt).values():  # before it was resumed
+        for bug in self._sighted(hunt).values():  # bugs from before the resumption
             self._listener(BugSeen(bug, new=False))
 
     def _hunt_on(self, left: bool) -> None:
-        """First the suspects that were left, if so, and then programs, where there is time for any."""
+        """Examine the leftover suspects, if `left`, and then run programs if there is time."""
         over = self._limit > (self._plan.seconds or math.inf)
         if left:
             self._log.reopen(self._hunt)
@@ -222,7 +222,7 @@ class Hunter:
         )
 
     def _closed(self, hunt: Hunt) -> HuntResult:
-        """It was killed when its time was over: no compiler is needed to bring it to its end."""
+        """Close a hunt that was killed after its time was over, without starting a compiler."""
         with locked(self._store, hunt):
             self._log.leave_unexamined(hunt)
             self._log.finish(hunt)
@@ -231,7 +231,7 @@ class Hunter:
         return replace(so_far, programs={**dict.fromkeys(self._plan.targets, 0), **so_far.programs}, no_time=over)
 
     def _summed_up(self, hunt: Hunt) -> HuntResult:
-        """What all of the hunt brought, also before it was resumed."""
+        """Return the result of the whole hunt, including what came before a resumption."""
         now = self._result
         so_far = now
         with closing_step(now.failed_steps, "reading what the hunt brought", "only what it holds in memory is shown"):
@@ -271,7 +271,7 @@ class Hunter:
                 self._listener(GeneratorStopped(lane.name, generator, reason))
 
     def _rebuild(self) -> None:
-        """The lanes as their stored turns left them."""
+        """Restore the state of the lanes from their stored turns."""
         for turn in self._log.turns(self._hunt):
             if turn.lane in self._lanes and not turn.body.again:
                 self._absorb(self._lanes[turn.lane], turn)
@@ -283,30 +283,32 @@ class Hunter:
         return bool(self._plan.programs)
 
     def _waiting(self, lane: str) -> tuple[int, int]:
-        """Suspects that wait, as the roster counts them."""
+        """Return how many suspects of a lane wait, as (to be examined at once, can wait)."""
         each = Counter(suspect.body.new for suspect in self._log.waiting(self._hunt, lane))
         return self._counted(each)
 
     def _counted(self, suspects: Counter[bool]) -> tuple[int, int]:
-        """Those to be examined at once, and those that can wait: where they are examined in order, none can."""
+        """Split suspects into those to examine at once and those that can wait. None can wait if they are examined in
+        order."""
         together = self._in_order or self._catching_up
         return (suspects.total(), 0) if together else (suspects[True], suspects[False])
 
     def _peers(self, form: str, all_of_them: bool) -> list[Target]:
-        """The targets of one form. To start a compiler just to hear its opinion takes long: those at work do."""
+        """Return the targets of one form whose opinions can be asked: all, or only those already at work, since
+        starting a compiler for an opinion takes long."""
         lanes = [lane for lane in self._lanes.values() if lane.form == form]
         able = [lane for lane in lanes if lane.name not in self._given_up]
         return [lane.target for lane in able if all_of_them or lane.turns or lane.name in self._catching_up]
 
     def _quick_first(self) -> list[Lane]:
-        """The lanes in the order in which they are started."""
+        """Return the lanes in the order in which they are started, the quickest first."""
         return sorted(self._lanes.values(), key=lambda lane: start_seconds(lane.target, lane.form))
 
     # -- sharing the time --------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
         lanes = [(lane.target, lane.form) for lane in self._quick_first()]
-        if self._catching_up:  # the others may not be needed at all
+        if self._catching_up:  # the other lanes may not be needed
             lanes = [(lane.target, lane.form) for lane in self._quick_first() if lane.name in self._catching_up]
         self._crew.begin(lanes, self._plan.plugins, lambda: not self._roster.stopped)
         threads = [threading.Thread(target=self._serve, name=f"hunter {n}") for n in range(self._crew.jobs)]
@@ -314,7 +316,7 @@ class Hunter:
             thread.start()
         try:
             self._wait_for(threads)
-        except BaseException:  # Ctrl-C too: the threads must end before the error goes on
+        except BaseException:  # Ctrl-C too: the threads must end before the error is raised on
             self._roster.stop()
             self._wait_for(threads, at_once=True)
             raise
@@ -322,8 +324,8 @@ class Hunter:
             raise self._failure
 
     def _wait_for(self, threads: Sequence[threading.Thread], at_once: bool = False) -> None:
-        """Until all have ended; what still runs after the end of the budget, or when it is to end at once, is ended.
-        Half of the grace is for it, the other half for suspects that wait (`_match_waiting`)."""
+        """Wait until all threads have ended. Work that still runs after the end of the budget, or `at_once`, is
+        interrupted. Half of the grace period is for this, the other half for waiting suspects (`_match_waiting`)."""
         while running := [thread for thread in threads if thread.is_alive()]:
             over = self._time_left() < -self._grace / 2
             if at_once or over:
@@ -333,7 +335,7 @@ class Hunter:
                     self._author.close()
                 self._pool.interrupt()
                 self._crew.interrupt()
-            running[0].join(0.5)  # one of them: to wait so long for each would be far too long with many
+            running[0].join(0.5)  # waiting so long for each thread would take far too long
 
     @property
     def _grace(self) -> float:
@@ -344,7 +346,7 @@ class Hunter:
         return self._limit + more - (time.monotonic() - self._started)
 
     def _needs_more(self) -> bool:
-        """Is there a target with fewer judged programs than the plan asks for, of those that can have more?"""
+        """True if a target that can run more programs has fewer judged ones than the plan asks for."""
         able = self._lanes.keys() - self._given_up
         return any(self._judged[name] < self._plan.least for name in able)
 
@@ -354,7 +356,7 @@ class Hunter:
         return self._time_left() - (SHARE_OF_REDUCING * self._plan.seconds if reducing else 0.0)
 
     def _serve(self) -> None:
-        """Take what is to be done next, again and again."""
+        """Take tasks from the roster and do them, until there are none left."""
         while (task := self._roster.take()) is not None:
             suspects: Counter[bool] = Counter()
             try:
@@ -370,7 +372,7 @@ class Hunter:
                 self._roster.finish(task, new=new, repeated=repeated)
 
     def _do(self, task: LaneTask) -> Counter[bool]:
-        """Do it, and say how many suspects it brought, by whether they seem new."""
+        """Do a task; return how many suspects it brought, by whether they seem new."""
         try:
             if task.work is LaneWork.TURN:
                 return self._turn(task.lane, task.pieces)
@@ -381,7 +383,8 @@ class Hunter:
         return Counter()
 
     def _end(self, lane: Lane) -> None:
-        """The lane has no further turn; nor has it those that an earlier limit cut short, beyond its last one."""
+        """Note that the lane has no further turns, including those beyond its last one that an earlier limit cut
+        short."""
         self._log.end_lane(self._hunt, lane.name, self._pipelines[lane.name].asked)
         self._retire(lane)
 
@@ -398,8 +401,8 @@ class Hunter:
     # -- one turn ----------------------------------------------------------------------------------------------------
 
     def _turn(self, lane: Lane, pieces: int) -> Counter[bool]:
-        """Screen one batch and write down what came of it, when all before it are written. A lane that has no further
-        turn is done."""
+        """Screen one batch, and store its outcome once all turns before it are stored. Ends the lane if it has no
+        further turn."""
         pipeline = self._pipelines[lane.name]
         asked = pipeline.ask(self._plan.programs, lane.done_in(self._time_to_begin()))
         if asked is None:
@@ -432,19 +435,19 @@ class Hunter:
             results = []
         except DriftlineError:
             raise
-        except Exception as error:  # a fault of ours costs this turn, and is told
+        except Exception as error:  # a fault of Driftline ends only this turn, and is reported
             if no_room(error):
                 raise
             return _TurnOutcome(asked, time.monotonic() - started, error=_in_full(error))
-        if len(results) < len(asked.requests) and not self._cut:  # it is done again when the hunt is resumed
+        if len(results) < len(asked.requests) and not self._cut:  # the turn is repeated when the hunt is resumed
             raise PoolInterrupted("the turn was interrupted")
         seconds = time.monotonic() - started
         lane.timed(asked.number, seconds, len(results))
         return _TurnOutcome(asked, seconds, results, tries)
 
     def _written(self, lane: Lane, outcome: _TurnOutcome) -> tuple[Turn, Counter[bool]]:
-        """Write down what came of a turn, and how many suspects there are. One that was lost by a fault of ours is
-        counted as such, and the lane goes on with the next one."""
+        """Store the outcome of a turn; return the stored turn and the number of its suspects. A turn lost by a fault of
+        Driftline is counted as lost, and the lane continues with the next."""
         broken = self._is_broken(lane, outcome.results)
         if outcome.error or broken:
             self._result.internal_errors += [outcome.error] if outcome.error else []
@@ -459,7 +462,7 @@ class Hunter:
         if self._cut and not outcome.results and not outcome.error:
             self._not_done.setdefault(lane.name, []).append(turn)
             return turn, Counter()
-        for earlier in self._not_done.pop(lane.name, ()):  # a hunt that is given more time begins with them
+        for earlier in self._not_done.pop(lane.name, ()):  # a hunt that is given more time begins with these turns
             self._log.add_turn(self._hunt, earlier, ())
             self._absorb(lane, earlier)
         suspects = [] if broken else list(_suspects(lane, outcome.results, set(body.keys)))
@@ -473,8 +476,8 @@ class Hunter:
         return turn, Counter(suspect.new for suspect in suspects)
 
     def _is_broken(self, lane: Lane, results: Sequence[Screened]) -> bool:
-        """True if its target fails whatever it is given, or at one time and not at another: nothing that it does is a
-        bug of a program then. It is asked when it fails before anything passed, and once when it often fails."""
+        """True if the target of a lane is broken or unreliable, so that its failures are not bugs of programs. It is
+        tested when it fails before any program passed, and once when it fails often."""
         errors = sum(map(is_error, results))
         often = errors >= OFTEN * len(results) and lane.name not in self._reliable
         if any(result.judgement == "pass" for result in results):
@@ -493,7 +496,8 @@ class Hunter:
         return True
 
     def _authored(self, author: Author, lane: Lane, order: TurnOrder) -> tuple[list[Screened], tuple[ModelTry, ...]]:
-        """What became of a turn with programs of a model, which are written first."""
+        """Let the author write the programs of a turn, screen them, and return the results and the records of the
+        model's answers."""
         plan = self._plan
         with Screening(
             self._pool,
@@ -506,7 +510,7 @@ class Hunter:
         ) as screening:
             written = author.write(lane.name, lane.target, order.requests, screening)
             results = screening.screen(written.requests, lane.target, heard=order.heard, made=written.made)
-            return results, written.tries(results)  # it reads the files of the screening
+            return results, written.tries(results)  # reads the files of the screening
 
     def _absorb(self, lane: Lane, turn: Turn) -> None:
         lane.absorb(turn)
@@ -520,7 +524,8 @@ class Hunter:
             self._listener(GeneratorStopped(lane.name, LLM, why))
 
     def _look_ahead(self, lane: Lane) -> None:
-        """The model is asked for what the next turn needs while others work."""
+        """Request the programs of the next turn from the model ahead of time. Ends the lane if its generators are
+        exhausted."""
         if lane.exhausted:
             why = self._result.no_more.get(f"{LLM} for {lane.name}", "every operator was tried alone in every way")
             self._end(lane)
@@ -529,8 +534,8 @@ class Hunter:
             self._author.ask_ahead(lane.name, self._pipelines[lane.name].preview(self._plan.programs))
 
     def _examine(self, lane: Lane, *, new: bool | None) -> None:
-        """Look at the suspect that would be worst for a user, of those that nobody examines; in a hunt by numbers, at
-        that of the first turn that has any."""
+        """Examine the suspect that would be worst for a user, of those that no other thread examines; in a hunt by
+        numbers, a suspect of the first turn that has any."""
         with self._lock:
             most = len(self._examining) + 1
             waiting = self._log.waiting(self._hunt, lane.name, new=new, most=most, by_turn=self._in_order)
@@ -546,7 +551,7 @@ class Hunter:
                 self._examining.discard(suspect.id)
 
     def _match_waiting(self) -> None:
-        """What there was no time for is held against the bugs that are known, in what is left of the grace."""
+        """Match the unexamined suspects against the known bugs, in the rest of the grace period."""
         before = self._pool.deadline
         self._pool.deadline = time.monotonic() + self._time_left() + self._grace
         try:
@@ -557,8 +562,8 @@ class Hunter:
             self._pool.deadline = before
 
     def _match_lane(self, lane: Lane) -> None:
-        """What goes wrong in one lane does not keep the others from it. What matching says is an opinion: without it,
-        suspects stay unexamined."""
+        """Match the waiting suspects of one lane. An error here does not stop the other lanes: the suspects only stay
+        unexamined."""
         said = f"matching the waiting suspects of {lane.name}"
         with closing_step(self._result.failed_steps, said, "they stay unexamined"):
             waiting = [s for new in (True, False) for s in self._log.waiting(self._hunt, lane.name, new=new)]
@@ -568,8 +573,8 @@ class Hunter:
                         self._settle(suspect, examined)
 
     def _reduce(self, *, resumed: bool) -> None:
-        """Make what was found smaller, in what is left of the time. A hunt by numbers has none for that until it is
-        resumed when nothing else is left to do: what is met on the way would depend on the clock."""
+        """Reduce the bugs found, in the rest of the time. A hunt by numbers does so only when it is resumed with
+        nothing else to do: the bugs met on the way would depend on the clock."""
         if self._in_order and not (resumed and not self._busy):
             return
         until = self._started + (self._limit if math.isfinite(self._limit) else 0.0)
@@ -615,7 +620,7 @@ class Hunter:
             )
         except (PoolInterrupted, DriftlineError):
             raise
-        except Exception as error:  # a fault of ours costs this suspect, and is told
+        except Exception as error:  # a fault of Driftline ends only this suspect, and is reported
             if no_room(error):
                 raise
             self._result.internal_errors.append(_in_full(error))
@@ -624,14 +629,14 @@ class Hunter:
     def _settle(self, suspect: Suspect, examined: ExaminedSuspect) -> None:
         self._log.settle(suspect, examined.state, [bug.id for bug, _ in examined.bugs], examined.reason)
         for bug, new in examined.bugs:
-            with self._lock:  # two suspects that were examined at the same time may be the first ones of one bug
+            with self._lock:  # two suspects examined at the same time may both be the first of one bug
                 first = new and bug.id not in self._result.bugs
                 self._result.add(bug, new=new)
             self._listener(BugSeen(bug, first))
 
 
 def by_target(lane: Lane, suspects: Iterable[Suspect]) -> dict[Target, list[Suspect]]:
-    """Suspects by the target on which they failed: some need an option besides those of their lane."""
+    """Group suspects by the target on which they failed: some need an option besides those of their lane."""
     groups: dict[Target, list[Suspect]] = {}
     for suspect in suspects:
         groups.setdefault(lane.target_of(decode(ProgramRequest, suspect.body.request)), []).append(suspect)
@@ -639,7 +644,7 @@ def by_target(lane: Lane, suspects: Iterable[Suspect]) -> dict[Target, list[Susp
 
 
 def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> Iterator[SuspectBody]:
-    """What is kept of failures until somebody looks at them; of those with one key, the first is the new one."""
+    """Yield a record of each failure, to be examined later. Of several with one key, only the first counts as new."""
     for result in results:
         if result.judgement == "fail":
             key = failure_key(result)
@@ -660,7 +665,7 @@ def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> It
 
 
 def _in_full(error: Exception) -> str:
-    """A fault of ours, with where it lies."""
+    """Return the text of a fault of Driftline, with its traceback."""
     return str(error) if isinstance(error, InternalError) else "".join(traceback.format_exception(error))
 
 

@@ -1,9 +1,9 @@
-"""A lane: the programs of one target, turn after turn, and what was learnt from them.
+"""A lane: the programs that one target gets in a hunt, turn after turn, and the statistics of their results.
 
-What the next turn asks for depends on the seed and on the turns before it in the same lane, and on nothing else: not
-on the clock, not on other lanes. So the same seed gives the same programs, and a lane that is rebuilt from its stored
-turns goes on as if it had never stopped. The clock may cut the last turns of a hunt short, and nothing else.
-Several turns may be in hand at once: `pipeline.py` says which earlier ones a turn knows.
+The requests of a turn depend only on the seed and on earlier turns of the same lane, not on the clock or on other
+lanes. So the same seed gives the same programs, and a lane rebuilt from its stored turns continues as if it had never
+stopped. Only the last turns of a hunt may be cut short by the clock. Several turns may run at once: `pipeline.py` says
+which earlier turns each of them knows.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from driftline.generate.graph import Graph
 from driftline.generate.lone_operators import ALONE
 from driftline.store.hunts import Turn, TurnBody
 
-FLOOR = 0.08  # the share of every generator, whatever it brings
-FORGETTING = 0.9  # what a turn counts in the next one: a generator that brings nothing any more loses its share
-FIRST_TIME = 0.5  # the share of operators alone until each was tried once
-SYSTEMATIC = 0.25  # and after that, until each was tried in every way
+FLOOR = 0.08  # the least share of every generator, however little it brings
+FORGETTING = 0.9  # weight of a turn's results in the next turn: a generator that stops bringing results loses its share
+FIRST_TIME = 0.5  # share of operators tried alone, until each was tried once
+SYSTEMATIC = 0.25  # the same after that, until each was tried in every way
 KEPT_GRAPHS = 48
-RECENT = 8  # turns by which it is told how long the next one will take
+RECENT = 8  # turns from which the duration of the next one is estimated
 SOLVED_EVERY = 8
-IN_A_ROW = 5  # programs about one arm, of a generator that takes its time over each
-PROMPT = 3  # turns without generators that are slow to start, so that something is judged as soon as a compiler is warm
-FIRST = 4  # programs of the first turn; each later one has twice as many as the one before, up to a batch
+IN_A_ROW = 5  # programs in a row about one arm, of a generator that is slow for each
+PROMPT = 3  # first turns, which leave out generators that are slow to start, so that results come soon
+FIRST = 4  # programs of the first turn; each later turn has twice as many, up to a batch
 
 
 @dataclass
 class Worth:
-    """What a generator brought of late: programs and rewards, each counting less with every turn."""
+    """The recent results of a generator: programs and rewards, which count less with every turn."""
 
     programs: float = 0.0
     reward: float = 0.0
@@ -46,21 +46,22 @@ class Worth:
 
 @dataclass
 class Lane:
-    """The state of one target in a hunt."""
+    """The state of one target in a hunt: its settings, the statistics of its turns, and the choice of the next
+    programs."""
 
     target: Target
     form: str
     seed: int
     batch: int
     arms: Mapping[str, Sequence[str]]  # generator -> its arms
-    alone: Mapping[str, int]  # operator -> in how many ways it is tried alone
+    alone: Mapping[str, int]  # operator -> the number of ways in which it is tried alone
     strategies: Sequence[str]
     needs_base: frozenset[str] = frozenset()
-    focused: frozenset[str] = frozenset()  # generators that stay with an arm for a few programs
+    focused: frozenset[str] = frozenset()  # generators that stay with an arm for several programs
     shard: Shard = WHOLE
     late: frozenset[str] = frozenset()  # generators that are slow to start
     closed: set[str] = field(default_factory=set)  # generators that make no more programs
-    failures: int = 0  # turns that were lost by a fault of ours
+    failures: int = 0  # turns lost by a fault of Driftline
     turns: int = 0
     programs: int = 0
     seconds: float = 0.0
@@ -70,9 +71,9 @@ class Lane:
     coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     graphs: deque[Graph] = field(default_factory=lambda: deque(maxlen=KEPT_GRAPHS))
     seen: set[str] = field(default_factory=set)
-    pairs: set[str] = field(default_factory=set)  # operators that met: "one>other"
+    pairs: set[str] = field(default_factory=set)  # pairs of operators seen together: "one>other"
     recent: dict[str, Worth] = field(default_factory=lambda: defaultdict(Worth))  # by generator
-    rejections: Counter[str] = field(default_factory=Counter)  # what the compiler says it does not support
+    rejections: Counter[str] = field(default_factory=Counter)  # the compiler's messages about unsupported programs
 
     @property
     def name(self) -> str:
@@ -80,78 +81,79 @@ class Lane:
 
     @property
     def shortest(self) -> int:
-        """Programs of the first turn, which is short so that something is judged as soon as a compiler is warm. The
-        last turns of a hunt may be as short, to end with the time."""
+        """The number of programs in the first turn, which is short so that results come as soon as a compiler is
+        imported. The last turns of a hunt may be as short, to end on time."""
         return min(FIRST, self.batch)
 
     @property
     def turn_size(self) -> int:
-        """Programs of the next turn. It follows from the turn's number alone: a clock would give other programs each
-        time."""
+        """The number of programs in the next turn. It depends only on the turn's number, so that every run gives the
+        same programs."""
         return min(self.batch, FIRST << min(self.turns, 16))
 
     def timed(self, number: int, seconds: float, programs: int) -> None:
-        """A turn took so long, whether those before it are done or not. The clock may cut the last turns short, and
-        this says how much; it has no other part in what is asked for."""
-        if programs and number:  # in the first one the compiler is started
+        """Note how long a turn took. This affects only how short the last turns of a hunt are cut."""
+        if programs and number:  # the first turn includes the start of the compiler
             self.paces.append((seconds, programs))
 
     @property
     def pace(self) -> float:
-        """Seconds for a program, over the last turns that ended; 0 when there was none."""
+        """Seconds per program over the last turns; 0 before the first turn has ended."""
         programs = sum(count for _, count in self.paces)
         return sum(seconds for seconds, _ in self.paces) / programs if programs else 0.0
 
     def seconds_for(self, programs: int) -> float:
-        """What a turn of so many programs will take, by the last ones."""
+        """Return the estimated seconds of a turn with so many programs."""
         return self.pace * programs
 
     def done_in(self, seconds: float) -> int:
-        """Programs that will be done by then, but a short turn at least."""
+        """Return how many programs can be done in so many seconds: at least a short turn; a batch if no pace is
+        known."""
         return max(self.shortest, int(seconds / self.pace)) if self.pace and math.isfinite(seconds) else self.batch
 
     @property
     def exhausted(self) -> bool:
-        """Is there no generator left that makes new programs?"""
+        """True if no generator is left that makes new programs."""
         return not set(self._left) - self.needs_base and not self._untried()
 
     @property
     def unlisted(self) -> bool:
-        """Has the next turn to wait until somebody says what the generators with a slow start can be asked for?"""
+        """True if the next turn must wait until the arms of the generators that are slow to start are listed."""
         return self.turns >= PROMPT and isinstance(self.arms, LaneArms) and not self.arms.complete
 
     def list_arms(self) -> None:
-        """Wait for it, for seconds."""
+        """List the arms of all generators, which may take seconds."""
         if isinstance(self.arms, LaneArms):
             self.arms.list_all()
 
     @property
     def _left(self) -> list[str]:
-        """The generators that may make programs, now or later. Those that are slow to start are listed when they are
-        needed, and may turn out to have no arms."""
+        """The generators that may still make programs, without `alone`. Generators that are slow to start are included
+        before their arms are listed, though they may turn out to have none."""
         names = [name for name in self.arms if name not in self.closed and name != ALONE]
         return names if self._is_prompt else [name for name in names if name not in self.late or self.arms[name]]
 
     @property
     def _drawn(self) -> list[str]:
-        """The generators that share what operators alone leave."""
+        """The generators that share the programs of a turn besides operators alone."""
         return [name for name in self._left if name not in self.late or not self._is_prompt]
 
     @property
     def _is_prompt(self) -> bool:
-        """In the first turns generators that are slow to start make none, unless there would be nothing else."""
+        """True during the first turns, in which generators that are slow to start make no programs unless there are no
+        others."""
         prompt = set(self.arms) - self.closed - self.late - self.needs_base - {ALONE}
         return self.turns < PROMPT and bool(prompt or self._untried())
 
     def target_of(self, request: ProgramRequest) -> Target:
-        """The target on which a program runs: some are about a rule that an option switches on."""
+        """Return the target on which a program runs: the lane's, with the options of the request."""
         return self.target.also(request.options)
 
     # -- what to ask for ---------------------------------------------------------------------------------------------
 
     def requests(self, limit: int) -> list[ProgramRequest]:
-        """The next batch: operators alone that were not tried in every way, and beside them programs of all other
-        generators, each by what it brought."""
+        """Return the requests of the next turn: operators alone that were not tried in every way, and programs of the
+        other generators, chosen by their results."""
         rng = random.Random(f"{self.shard.seeded(self.seed)}/{self.form}/{self.name}/{self.turns}")
         size, avoid = min(self.turn_size, limit), self.avoid
         bases = self._bases(frozenset(avoid))
@@ -163,7 +165,7 @@ class Lane:
         return [replace(request, avoid=tuple(avoid)) for request in made]
 
     def _bases(self, avoid: frozenset[str]) -> list[Graph]:
-        """The graphs that may be changed further: those that can do anything but fail once more."""
+        """Return the stored graphs that may be changed further: those without an operator that nearly always fails."""
         return [
             graph
             for graph in self.graphs
@@ -171,25 +173,25 @@ class Lane:
         ]
 
     def _untried(self) -> list[str]:
-        """Operators that were not tried alone in every way."""
+        """Return the operators that were not tried alone in every way."""
         if ALONE in self.closed:
             return []
         tried = {arm: self.shard.numbered(self.stats[(ALONE, arm)].programs) for arm in self.arms.get(ALONE, ())}
         return [arm for arm, number in tried.items() if number < self.alone[arm]]
 
     def _lone(self, size: int, rng: random.Random) -> list[str]:
-        """The operators that are tried alone in a turn, the least tried first: its share of them, or all of it where
-        nothing else makes programs."""
+        """Return the operators to try alone in a turn, the least tried first. They fill their share of the turn, or all
+        of it if no other generator makes programs."""
         left = self._untried()
         rng.shuffle(left)
         left.sort(key=lambda arm: self.stats[(ALONE, arm)].programs)
         first_time = bool(left) and not self.stats[(ALONE, left[0])].programs
         others = set(self._drawn) - self.needs_base
         share = int(size * (FIRST_TIME if first_time else SYSTEMATIC))
-        return left[: max(1, min(share, size - len(others))) if others else size]  # a short turn has room for each
+        return left[: max(1, min(share, size - len(others))) if others else size]  # room for each in a short turn
 
     def _generator(self, rng: random.Random, made: Sequence[ProgramRequest], *, can_change: bool) -> str | None:
-        """Each generator once, in any order; then Thompson sampling over them, with a floor."""
+        """Choose a generator: each once in random order, then by Thompson sampling with a least share for each."""
         names = [name for name in self._drawn if name not in self.needs_base or can_change]
         if not names:
             return None
@@ -201,13 +203,13 @@ class Lane:
         return max(names, key=lambda name: _sampled(self.recent[name], rng))
 
     def _arm(self, generator: str, rng: random.Random) -> str:
-        """Thompson sampling over a handful of arms: the best of few leaves room for all."""
+        """Choose an arm by Thompson sampling over four random arms, which leaves room for all."""
         arms = self.arms[generator]
         few = rng.sample(list(arms), min(len(arms), 4))
         return max(few, key=lambda arm: _sampled(self.stats[(generator, arm)], rng))
 
     def _arm_after(self, made: Sequence[ProgramRequest], generator: str, rng: random.Random) -> str:
-        """The next arm; where a generator is focused, the last one until it had its share."""
+        """Return the arm of the next program; a focused generator stays with its last arm for a few programs."""
         last = [request.arm for request in made if request.generator == generator]
         if generator in self.focused and last and last.count(last[-1]) % IN_A_ROW:
             return last[-1]
@@ -223,15 +225,15 @@ class Lane:
         return ProgramRequest(generator, arm, number, inputs, seed=f"{self.seed}/{generator}/{arm}/{number}")
 
     def _systematic(self, number: int) -> tuple[str, ...]:
-        """The samples of an operator alone: every other program sees ordinary numbers, a NaN and infinities, one call
-        after another."""
+        """Return the input strategies of an operator alone: every other program gets ordinary numbers, a NaN and
+        infinities, in three calls."""
         if number % 2 or not {"random", "specials"} <= set(self.strategies):
             return self._strategies(number)
         return "random", "nan", "infinities"
 
     def _strategies(self, number: int) -> tuple[str, str]:
-        """Two samples for each program: one ordinary, one special; edges of the operators every third time. To solve
-        takes longer than to run a small program: every eighth is enough."""
+        """Return two input strategies for a program: one ordinary, one special; every third special one draws from the
+        operators' edges. Every eighth program uses solved inputs, which take longer than running a small program."""
         ordinary = [name for name in self.strategies if name == "random"]
         if "symbolic" in self.strategies and ordinary and number % SOLVED_EVERY == SOLVED_EVERY - 1:
             return ordinary[0], "symbolic"
@@ -245,8 +247,8 @@ class Lane:
 
     @property
     def avoid(self) -> list[str]:
-        """What is better left out of longer programs: what the target does not support, and what it nearly always
-        gets wrong, since it would hide everything else."""
+        """The operators with dtypes that longer programs should not contain: unsupported by the target, or nearly
+        always wrong, which would hide other failures."""
         left_out = []
         for pair, counts in self.coverage.items():
             judged = counts["pass"] + counts["fail"] + counts["inconclusive"]
@@ -259,12 +261,12 @@ class Lane:
     # -- what was learnt ---------------------------------------------------------------------------------------------
 
     def absorb(self, turn: Turn) -> None:
-        """Take over what a turn brought: one that was just done, or one from the store."""
+        """Add a turn, just finished or from the store, to the statistics."""
         self.count(turn.number, ((generator, arm, programs) for generator, arm, programs, _ in turn.body.arms))
         self.learn(turn)
 
     def count(self, number: int, asked: Iterable[tuple[str, str, int]]) -> None:
-        """A turn was asked for, with so many programs of each generator and arm: they are not asked for again."""
+        """Count the programs that a turn asked for, so that they are not asked for again."""
         self.turns = number + 1
         for generator, arm, programs in asked:
             self.programs += programs
@@ -272,7 +274,7 @@ class Lane:
             self.asked_of[generator] += programs
 
     def learn(self, turn: Turn) -> None:
-        """What came of a turn that was counted before."""
+        """Add the results of a turn that was counted before."""
         body = turn.body
         self.seconds += body.seconds
         for worth in self.recent.values():
@@ -291,7 +293,7 @@ class Lane:
         self.rejections.update(body.reasons.get("rejected", {}))
 
     def summarise(self, results: Sequence[Screened], seconds: float) -> TurnBody:
-        """The body of a turn: statistics, rewards, and what is worth changing further."""
+        """Return the stored form of a turn: statistics, rewards, and the graphs worth changing further."""
         summary = TurnSummary(self.coverage.keys(), self.seen, self.pairs)
         for result in results:
             summary.add(result)
@@ -299,5 +301,5 @@ class Lane:
 
 
 def _sampled(arm: Arm | Worth, rng: random.Random) -> float:
-    """A draw from what is believed of the chance to bring something."""
+    """Return a random success probability, drawn from the Beta distribution of the programs and rewards so far."""
     return rng.betavariate(1.0 + arm.reward, 1.0 + max(0.0, arm.programs - arm.reward) * 0.2)

@@ -1,6 +1,7 @@
-"""What each generator of a lane can be asked for, of which some takes a framework, and seconds, to list.
+"""The arms that each generator of a lane offers. Listing them may need a framework and take seconds.
 
-That of generators with a slow start is asked of a worker when a turn needs it: by then the first programs are judged.
+The arms of generators that are slow to start are listed by a worker when a turn first needs them: by then the first
+programs are judged.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Any
 
 
 class LaneArms(Mapping[str, Sequence[str]]):
-    """Arms by generator. One whose arms are not listed yet is there; it may turn out to have none."""
+    """Arms by generator, listed when first needed. A generator whose arms are not listed yet is present, but may turn
+    out to have none."""
 
     def __init__(
         self,
@@ -18,15 +20,15 @@ class LaneArms(Mapping[str, Sequence[str]]):
         known: Mapping[str, Sequence[str]],
         ask: Callable[[], Mapping[str, Sequence[str]]],
     ) -> None:
-        """`names`: the generators in their order. `ask`: those that are not `known`; it may take long, and is called
-        from any thread."""
+        """`names`: the generators in order. `known`: the arms listed already. `ask` lists the others; it may take long
+        and is called from any thread."""
         self._names = tuple(names)
         self._known = known
         self._ask = ask
         self.complete = False
 
     def list_all(self) -> None:
-        """Ask for what is not known."""
+        """List the arms that are not known yet."""
         if not self.complete:
             self._known = {**self._known, **self._ask()}
             self.complete = True
@@ -48,4 +50,4 @@ class LaneArms(Mapping[str, Sequence[str]]):
         return len(self._names)
 
     def __deepcopy__(self, memo: Any) -> LaneArms:
-        return self  # a lane and its copy in a pipeline ask once
+        return self  # a lane and its copy in a pipeline share the list

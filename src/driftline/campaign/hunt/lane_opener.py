@@ -1,4 +1,5 @@
-"""Opening the lanes of a hunt: one for each target whose programs can be made here, with the generators that can."""
+"""Opens the lanes of a hunt: one for each target whose programs can be made here, with the generators that can make
+them."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ _LISTED = ("torch", "onnx", "jax", "tensorflow", "tensorflow-cpu", "numpy")  # p
 
 
 class LaneOpener:
-    """Says what the generators of each language can make; the workers of its framework are asked where that takes the
-    framework."""
+    """Lists the arms of the generators for each language. Where listing needs a framework, a worker of that framework
+    does it."""
 
     def __init__(
         self,
@@ -42,8 +43,7 @@ class LaneOpener:
         author: Author | None,
         missed: Callable[[str, str, str], None] = lambda form, generator, reason: None,
     ) -> None:
-        """`missed` is called for a generator that turns out to make nothing when its arms are listed, after the lanes
-        were opened."""
+        """`missed` is called for a generator that turns out to have no arms after the lanes were opened."""
         self._pool = pool
         self._plan = plan
         self._author = author
@@ -54,7 +54,7 @@ class LaneOpener:
         self.left_out: list[str] = []  # generators that make nothing here, with the reason
 
     def open(self) -> tuple[list[Lane], list[Skipped]]:
-        """The lanes, and the targets that have none."""
+        """Return the lanes, and the targets without one."""
         lanes: list[Lane] = []
         missing: list[Skipped] = []
         arms: dict[str, Mapping[str, Sequence[str]]] = {}
@@ -109,13 +109,13 @@ class LaneOpener:
         return lanes, missing
 
     def _ask_ahead(self) -> None:
-        """Languages whose operators are not remembered are asked side by side: each imports its framework."""
+        """List the arms of several languages at the same time, unless they are cached: each imports its framework."""
         forms = {
             form for target in map(Target.parse, self._plan.targets) if (form := form_of(BACKENDS.get(target.backend)))
         }
         with ThreadPoolExecutor(2) as threads:
             for asked in [threads.submit(self._listed, form) for form in sorted(forms) if self._is_asked_now(form)]:
-                with contextlib.suppress(WorkerStartError):  # it is told with the first target of the language
+                with contextlib.suppress(WorkerStartError):  # reported with the first target of the language
                     asked.result()
 
     def _arms(self, form: str) -> Mapping[str, Sequence[str]]:
@@ -130,25 +130,26 @@ class LaneOpener:
         return [name for name in self._plan.generators if form in GENERATORS.get(name).forms]
 
     def _asked(self, form: str) -> list[str]:
-        """The generators of whose arms a worker is asked. With plug-ins those are all, since they may change any."""
+        """Return the generators whose arms a worker lists: with plug-ins all, since a plug-in may change any."""
         names = self._generators(form)
         return [name for name in names if self._plan.plugins or GENERATORS.get(name).needs_framework]
 
     def _known(self, form: str) -> dict[str, tuple[str, ...]]:
-        """The arms of the others."""
+        """Return the arms of the generators that need no worker."""
         asked = self._asked(form)
         return {name: tuple(GENERATORS.get(name).arms(form)) for name in self._generators(form) if name not in asked}
 
     def _is_asked_now(self, form: str) -> bool:
-        """Must a worker be asked, or is there an answer, before a lane can begin? Not where it can begin without
-        those of which one would be asked."""
+        """True if the worker's list, or its cached copy, must be read before a lane can begin; False if the lane can
+        begin without those generators."""
         asked = self._asked(form)
         first = [name for name in self._known(form) if not GENERATORS.get(name).needs_base]
         waits = first and not self._author and all(GENERATORS.get(name).slow_start for name in asked)
         return bool(asked) and not (waits and not recalled("arms", self._key(form)))
 
     def _told(self, form: str) -> dict[str, tuple[str, ...]]:
-        """What a worker says, if one has to be asked."""
+        """Return the arms that a worker lists; an empty dict if no generator needs one. Generators that lack a package
+        are noted."""
         if not self._asked(form):
             return {}
         with self._asking[form]:

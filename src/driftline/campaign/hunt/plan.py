@@ -1,4 +1,5 @@
-"""What a hunt is asked to do: which targets, which generators, how long. Stored with the hunt, so it can be resumed."""
+"""The plan of a hunt: its targets, generators, and limits. It is stored with the hunt, so that the hunt can be
+resumed."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from driftline.store.hunts import Hunt, HuntLog
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """The language model of a hunt and how it is asked: what its answers depend on, and how much it may spend."""
+    """The language model of a hunt: the settings on which its answers depend, and how much it may spend."""
 
     model: str
     analysis_model: str = ""
@@ -45,14 +46,14 @@ class ModelPlan:
         return ModelPlan(**told | {"tokens": allowance.tokens, "cost": allowance.cost})
 
     def settings(self, now: LlmSettings) -> LlmSettings:
-        """The settings of that hunt, with the address and the key of today."""
+        """Return the settings of this hunt, with the current address and key of `now`."""
         told = {one.name: getattr(self, one.name) for one in fields(ModelPlan) if hasattr(now, one.name)}
         return replace(now, **{name: value for name, value in told.items() if name != "cost"})
 
 
 @dataclass(frozen=True)
 class HuntPlan:
-    """What was asked for."""
+    """The targets, generators, inputs and limits of a hunt."""
 
     targets: tuple[str, ...]
     generators: tuple[str, ...]
@@ -63,9 +64,9 @@ class HuntPlan:
     timeout: float = 60.0  # seconds for one program
     plugins: tuple[str, ...] = ()
     accept: tuple[str, ...] = ()  # as for check --accept
-    llm: ModelPlan | None = None  # of the generator `llm`
+    llm: ModelPlan | None = None  # settings of the generator `llm`
     shard: str = ""  # such as 3/8: one of several parts; empty: all of it
-    least: int = 0  # judged programs of each target, for which the time is overrun
+    least: int = 0  # judged programs that each target gets even if the time is exceeded
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -92,8 +93,8 @@ class HuntPlan:
 
 
 def resumed_plan(store: Store, *, seconds: float = 0.0, programs: int = 0, number: int = 0) -> tuple[Hunt, HuntPlan]:
-    """The hunt to go on with, the last one or that of a number, and its plan, with another limit if one is given. Both
-    count from its beginning."""
+    """Return the hunt to resume (the last one, or `number`) and its plan, with another limit if one is given. Limits
+    count from the beginning of the hunt."""
     going, plan = resumable(store, more_time=bool(seconds or programs), number=number)
     if seconds and seconds <= going.seconds:
         raise DriftlineError(
@@ -105,14 +106,15 @@ def resumed_plan(store: Store, *, seconds: float = 0.0, programs: int = 0, numbe
 
 
 def last_model(store: Store) -> ModelPlan | None:
-    """The model of the last hunt that had one: what a replay repeats."""
+    """Return the model settings of the last hunt that used a model, which a replay repeats, or None."""
     return next(
         (plan.llm for hunt in reversed(HuntLog(store).hunts()) if (plan := HuntPlan.from_json(hunt.plan)).llm), None
     )
 
 
 def choose_lanes(wanted: Sequence[Target] | None) -> tuple[list[Target], list[Skipped]]:
-    """The targets to hunt on: those asked for, or all that are here and for which programs can be written."""
+    """Return the targets to hunt on and the skipped ones: the targets asked for, or all installed ones for which
+    programs can be written."""
     if wanted is not None:
         presets = [target for target in wanted if is_preset(target)]
         if presets:
@@ -149,9 +151,8 @@ def choose_lanes(wanted: Sequence[Target] | None) -> tuple[list[Target], list[Sk
 
 
 def resumable(store: Store, *, more_time: bool = False, number: int = 0) -> tuple[Hunt, HuntPlan]:
-    """The hunt to resume: the last one that did not finish and that no other process is running, or that of a number.
-    Else the last one that left something: suspects that were not examined, bugs that were not reduced. With
-    `more_time`, the last one in any case, since there are always more programs."""
+    """Return the hunt to resume and its plan: the last unfinished one that no other process runs (or `number`), else
+    the last one with unexamined suspects or unreduced bugs. With `more_time`, any finished hunt can be resumed."""
     log = HuntLog(store)
     unfinished = [hunt for hunt in log.unfinished() if number in (0, hunt.id)]
     ended = [] if unfinished else [hunt for hunt in reversed(log.hunts()) if number in (0, hunt.id)]
@@ -160,7 +161,7 @@ def resumable(store: Store, *, more_time: bool = False, number: int = 0) -> tupl
         log.reopen(open_ones[0])
         unfinished = [log.hunt(open_ones[0].id)]
     if number and not unfinished:
-        log.hunt(number)  # or there is none
+        log.hunt(number)  # raises an error if there is no such hunt
         raise DriftlineError(f"The hunt {number} in {store.path} has come to its end; start a new one.")
     for hunt in unfinished:
         with contextlib.suppress(DriftlineError), locked(store, hunt):
@@ -175,7 +176,7 @@ def resumable(store: Store, *, more_time: bool = False, number: int = 0) -> tupl
 
 @contextlib.contextmanager
 def locked(store: Store, hunt: Hunt) -> Iterator[None]:
-    """A hunt is run by one process at a time; the system takes the lock back when that process dies."""
+    """Hold the lock of a hunt, so that only one process runs it. The system frees the lock if that process dies."""
     path = store.path / f"hunt-{hunt.id}.lock"
     file = open_private(path)
     try:

@@ -1,4 +1,4 @@
-"""Reducing the bugs of a hunt when its programs are done: as many as the time allows, the worst first."""
+"""Reduces the bugs of a hunt after its programs: as many as the time allows, the worst first."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from driftline.store.diagnoses import Diagnoses
 from driftline.store.hunts import Hunt, HuntLog
 from driftline.store.reductions import Reductions
 
-EACH = 30.0  # seconds for a bug, at least
-LEAST = 3.0  # seconds with which a reduction is worth beginning
-_STEP = "not reducible"  # what the store keeps where a reduction was tried and there is nothing to gain by another one
+EACH = 30.0  # least seconds for a bug
+LEAST = 3.0  # least seconds with which a reduction is started
+_STEP = "not reducible"  # the key under which the store notes that a reduction was tried and failed
 
 
 @dataclass
 class ReducedBugs:
-    """The bugs that were met while reducing, and those that are left."""
+    """The bugs that the reductions met, and the bugs that are not reduced."""
 
     left: dict[str, str] = field(default_factory=dict)  # bugs that are not reduced, and why
     met: dict[str, Bug] = field(default_factory=dict)  # other bugs, by id
@@ -40,7 +40,7 @@ class ReducedBugs:
 
 
 def not_reduced(store: Store, hunt: Hunt) -> list[str]:
-    """The bugs that a hunt met and that nobody has tried to reduce to the end, in the order in which they will be."""
+    """Return the ids of the bugs of a hunt that were not reduced yet, in the order in which they will be."""
     reductions, diagnoses, sightings = Reductions(store), Diagnoses(store), HuntLog(store).sightings(hunt)
     bugs = [store.bug(name) for name in sightings if store.has_bug(name)]
     wanted = [bug for bug in bugs if bug.fingerprint.kind not in COSTS and bug.status is not Status.FIXED]
@@ -62,8 +62,8 @@ def reduce_bugs(
     library: Library | None = None,
     listener: Listener = ignore,
 ) -> ReducedBugs:
-    """Reduce bugs one after the other until that moment (of the monotonic clock). What was asked of one that is not
-    done then is remembered by the store."""
+    """Reduce bugs one after the other until the moment `until` (of the monotonic clock). The store keeps the answers of
+    an unfinished reduction."""
     found = ReducedBugs()
     known = {bug.id for bug in store.bugs()}
     for number, name in enumerate(bugs):
@@ -87,7 +87,7 @@ def reduce_bugs(
 def _reduced(
     checker: Checker, store: Store, name: str, budget: float, library: Library | None, listener: Listener
 ) -> tuple[str, Sequence[Bug]]:
-    """Reduce one bug; why there is no reduction, or nothing, and other bugs that were met."""
+    """Reduce one bug; return why that failed (or an empty string) and other bugs that the reduction met."""
     try:
         failing = find_failing(name, store, checker)
         return "", reduce_failing(checker, store, failing, budget=budget, library=library, listener=listener).others

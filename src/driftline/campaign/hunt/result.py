@@ -1,4 +1,4 @@
-"""The result of a hunt, as it is shown and written down."""
+"""The result of a hunt, as shown and stored."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class HuntResult:
     """The bugs, counts and failures of a hunt."""
 
     hunt: Hunt
-    bugs: dict[str, Bug] = field(default_factory=dict)  # those seen, by id
-    new: list[str] = field(default_factory=list)  # ids of those that the store did not know before
+    bugs: dict[str, Bug] = field(default_factory=dict)  # bugs seen, by id
+    new: list[str] = field(default_factory=list)  # ids of the bugs that the store did not know before
     programs: dict[str, int] = field(default_factory=dict)
     settled: dict[str, int] = field(default_factory=dict)
     internal_errors: list[str] = field(default_factory=list)
     no_more: dict[str, str] = field(default_factory=dict)  # "generator for lane" -> why it makes no more programs
     stopped: dict[str, str] = field(default_factory=dict)
-    broken: list[str] = field(default_factory=list)  # of these, targets that fail whatever they are given
-    judged: int = 0  # executions that came to a verdict; without one, nothing is known
-    no_time: str = ""  # why nothing was done when it was resumed
-    explained: ExplainedBugs = field(default_factory=ExplainedBugs)  # what was explained after it
+    broken: list[str] = field(default_factory=list)  # those of the stopped targets that fail on every program
+    judged: int = 0  # executions with a verdict; if there is none, nothing was compared
+    no_time: str = ""  # why a resumed hunt did nothing
+    explained: ExplainedBugs = field(default_factory=ExplainedBugs)  # explanations made after the hunt
     unexamined: list[Suspect] = field(default_factory=list)  # the worst first
-    not_reduced: dict[str, str] = field(default_factory=dict)  # ids of bugs, and why
-    failed_steps: list[FailedStep] = field(default_factory=list)  # those at its end, and why it ended early
+    not_reduced: dict[str, str] = field(default_factory=dict)  # bug ids -> reason
+    failed_steps: list[FailedStep] = field(default_factory=list)  # failed steps at the end of the hunt
 
     def __repr__(self) -> str:
         found = f": {shortened(list(self.bugs))}" if self.bugs else ""
@@ -39,14 +39,14 @@ class HuntResult:
         return f"<HuntResult {self.hunt.id}: {programs} programs, {len(self.bugs)} bugs ({len(self.new)} new){found}>"
 
     def add(self, bug: Bug, *, new: bool) -> None:
-        """A bug was seen: in a program of the hunt, or while another one was explained."""
+        """Add a bug that was seen in a program of the hunt or during the explanation of another bug."""
         self.bugs[bug.id] = bug
         if new and bug.id not in self.new:
             self.new.append(bug.id)
 
 
 def hunt_so_far(store: Store, hunt: Hunt) -> HuntResult:
-    """Return the result of a hunt that the store has, also of one that was interrupted."""
+    """Return the stored result of a hunt, also of an interrupted one."""
     log = HuntLog(store)
     result = HuntResult(log.hunt(hunt.id), {name: store.bug(name) for name in log.sightings(hunt)})
     result.new = [bug.id for bug in result.bugs.values() if bug.first_seen >= hunt.started]

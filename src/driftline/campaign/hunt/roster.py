@@ -1,8 +1,8 @@
-"""Which lane works next in a hunt, and on what: a turn of new programs, or a suspect from an earlier one.
+"""Chooses the lane that works next in a hunt, and its work: a turn of new programs, or a suspect of an earlier turn.
 
-A lane may have several turns in hand (`pipeline.py`) while its suspects are examined: what it asks for does not depend
-on what comes of them. A hunt by numbers must end in the same way every time: there a lane's suspects are examined one
-after the other, in their order, since what is known of a bug spares later suspects a closer look.
+A lane may run several turns (`pipeline.py`) while its suspects are examined: its requests do not depend on the outcome.
+A hunt by numbers must end in the same way every time, so there a lane's suspects are examined one after the other, in
+order, since a known bug spares later suspects a closer look.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from driftline.campaign.hunt.lane import Lane
 from driftline.campaign.hunt.pipeline import Pipeline
 from driftline.execute.slots import PlaceTime
 
-GRACE = 15.0  # seconds after the end of the budget for what is still running; of a short one less
+GRACE = 15.0  # seconds after the end of the budget for work that still runs; less for a short budget
 SHARE_OF_GRACE = 0.05
-PIECES = 8  # of a turn, for each processor that it has
-REPEATS = 4  # suspects that look like what was seen before, examined after one turn
-REPEATS_SHARE = 0.25  # of a lane's time, for them
+PIECES = 8  # pieces of a turn for each of its processors
+REPEATS = 4  # suspects that look like known ones, examined after one turn
+REPEATS_SHARE = 0.25  # of a lane's time, for such suspects
 
 
 class LaneWork(Enum):
@@ -33,11 +33,13 @@ class LaneWork(Enum):
 
 @dataclass(frozen=True, eq=False)
 class LaneTask:
+    """A task of one lane: a turn, or the examination of a suspect."""
+
     pipeline: Pipeline[Any]
     work: LaneWork
     started: float
-    pieces: int = 1  # in which it is best run, side by side
-    width: int = 1  # processors that it has on average
+    pieces: int = 1  # into how many pieces a turn is divided, to run in parallel
+    width: int = 1  # average number of processors that the task uses
 
     @property
     def lane(self) -> Lane:
@@ -47,9 +49,9 @@ class LaneTask:
 
     @property
     def seconds(self) -> float:
-        """What it has taken so far, over all its processors. Where many wait for places of the pool, that is the time
-        for which it had them: by the clock on the wall, a quick compiler pays for the slow ones beside it. On a cluster
-        there are no such places, and what foremen took is known when a turn is back."""
+        """The seconds used so far, over all processors. If many tasks wait for the pool's workers, only the time with a
+        worker counts: by wall clock, a quick compiler would pay for slow ones. On a cluster there is no such count, and
+        foremen report theirs when a turn is done."""
         if self.place_time.begun:
             return self.place_time.seconds
         return (time.monotonic() - self.started) * self.width
@@ -57,15 +59,15 @@ class LaneTask:
 
 @dataclass
 class _Standing:
-    """How far a lane is."""
+    """The progress of a lane."""
 
     pipeline: Pipeline[Any]
     spent: float
-    new: int  # suspects that wait
+    new: int  # waiting suspects that seem new
     repeated: int
     examined: int = 0
     examining_seconds: float = 0.0
-    repeats: int = 0  # examined since the last turn
+    repeats: int = 0  # repeated suspects examined since the last turn
     in_hand: set[LaneTask] = field(default_factory=set)
     done: bool = False  # no more turns
     ended: bool = False  # and no more suspects
@@ -79,17 +81,17 @@ class _Standing:
 
     @property
     def share(self) -> tuple[float, int]:
-        """What it has had of the time, by which the next one is chosen."""
+        """The time that the lane has used, by which the next lane is chosen, and its tasks in hand."""
         return self.spent + sum(task.seconds for task in self.in_hand), len(self.in_hand)
 
     @property
     def needed(self) -> float:
-        """Seconds for the suspects that seem new, at the usual pace."""
+        """The estimated seconds for examining the suspects that seem new."""
         return self.new * (self.examining_seconds / self.examined if self.examined else 1.0)
 
 
 class Roster:
-    """Shares the time evenly between the lanes. `time_left` is infinite in a hunt without a budget."""
+    """Shares the time evenly between the lanes. `time_left` returns infinity in a hunt without a budget."""
 
     def __init__(
         self,
@@ -103,11 +105,10 @@ class Roster:
         turns: bool = True,
         behind: Callable[[Lane], bool] = lambda lane: False,
     ) -> None:
-        """`waiting`: the lanes with the number of suspects that still wait, new and repeated ones. `in_order`: all of
-        them count as new, and are examined as they came. `ready`: is the compiler of a lane imported? Those that are
-        have turns while others are being started; of several that are not, the first one is waited for. `turns`: are
-        there new programs too, or only suspects to examine? `behind`: has a lane had so few programs that it goes
-        first? One turn of each such lane, on half of the processors at most: the others' suspects must not wait."""
+        """`waiting`: the lanes, each with its number of new and of repeated suspects. `in_order`: all suspects count as
+        new and are examined in order. `ready`: True if the compiler of a lane is imported; such lanes have turns while
+        others start. `turns`: False if only suspects are examined. `behind`: True if a lane has had so few programs
+        that it goes first; such lanes get one turn each, on at most half of the processors."""
         self._behind = behind
         self._ready = ready
         self._standings = {
@@ -127,26 +128,26 @@ class Roster:
 
     @property
     def _width(self) -> int:
-        """Processors for a turn: more than one when there are more of them than turns."""
+        """The number of processors for a turn: more than one if there are more processors than turns."""
         turns = sum(standing.pipeline.at_once for standing in self._standings.values() if not standing.done)
         return max(1, -(-self._jobs // max(1, turns)))
 
     def _pieces(self, width: int) -> int:
-        """Into how many a turn is divided. More than it has processors: one that takes long, as the judgement of some
-        failures does, must not hold up its turn, for which later ones wait. With a lane for every processor there is
-        nothing to gain, and each further worker has to import what the first one has."""
+        """Return into how many pieces a turn is divided. There are more pieces than processors, so that one slow
+        program does not delay its turn. With a lane for every processor there is one piece, since each further worker
+        has to import the compiler."""
         active = sum(not standing.ended for standing in self._standings.values())
         return 1 if active >= self._jobs > 1 else min(self._jobs, PIECES * width)
 
     @property
     def _examiners(self) -> int:
-        """How many suspects of a lane are examined at once: with half of its share of the processors."""
+        """The number of suspects of a lane that are examined at once, on half of its share of the processors."""
         active = sum(not standing.ended for standing in self._standings.values())
         return 1 if self._in_order else max(1, self._jobs // max(1, active) // 2)
 
     def take(self) -> LaneTask | None:
-        """Something to do for the lane that has had least; waits while others may bring something. `None` when
-        nothing is left to do."""
+        """Return a task for the lane that has had the least time; waits while running tasks may bring more. Returns
+        None if nothing is left to do."""
         with self._changed:
             while not self.stopped:
                 offers = [(s, work) for s in self._standings.values() if (work := self._work_for(s))]
@@ -165,7 +166,7 @@ class Roster:
             return None
 
     def _those_behind(self, offers: list[tuple[_Standing, LaneWork]]) -> list[tuple[_Standing, LaneWork]]:
-        """The offers of lanes that go first, as long as half of the processors are free of such."""
+        """Return offers of turns for the lanes that go first, while they hold less than half of the processors."""
         held = sum(bool(s.in_hand) and self._behind(s.pipeline.lane) for s in self._standings.values())
         if self._in_order or held >= max(1, self._jobs // 2):
             return []
@@ -179,11 +180,11 @@ class Roster:
         new = standing.examining(LaneWork.NEW_SUSPECT)
         repeated = standing.examining(LaneWork.REPEATED_SUSPECT)
         may_turn = self._may_turn(standing)
-        idle = not may_turn and not self._in_order  # whoever asks has nothing else to do for this lane
+        idle = not may_turn and not self._in_order  # the thread has nothing else to do for this lane
         if new + repeated < self._examiners or idle:
             if standing.new > new:
                 return LaneWork.NEW_SUSPECT
-            spare = idle and not standing.turning  # no turn waits for the processors that they take
+            spare = idle and not standing.turning  # no turn waits for the processors that an examination takes
             if standing.repeated > repeated and (spare or self._has_room(standing, repeated)):
                 return LaneWork.REPEATED_SUSPECT
         return LaneWork.TURN if may_turn else None
@@ -196,14 +197,14 @@ class Roster:
             return False
         if self._in_order:
             return True
-        # The last of the time is for what waits already, and for turns that end in it.
+        # The end of the time is for waiting suspects, and for turns that end in time.
         left = self._time_left()
         waiting = sum(s.needed for s in self._standings.values()) / self._jobs
         lane = standing.pipeline.lane
         return waiting < left and lane.seconds_for(lane.shortest) < left + self._grace / 2
 
     def finish(self, task: LaneTask, *, new: int = 0, repeated: int = 0) -> None:
-        """The task is done; a turn brought so many suspects, or those of several turns that waited for it."""
+        """Note that a task is done. A turn brought so many suspects, including those of turns that waited for it."""
         with self._changed:
             standing = self._standings[task.lane.name]
             standing.in_hand.discard(task)
@@ -217,14 +218,14 @@ class Roster:
                 standing.examining_seconds += task.seconds
                 standing.examined += 1
                 if task.work is LaneWork.NEW_SUSPECT:
-                    standing.new = max(0, standing.new - 1)  # none are left when the lane was retired meanwhile
+                    standing.new = max(0, standing.new - 1)  # 0 if the lane was retired meanwhile
                 else:
                     standing.repeated = max(0, standing.repeated - 1)
                     standing.repeats += 1
             self._changed.notify_all()
 
     def retire(self, lane: Lane, *, at_once: bool = False) -> None:
-        """The lane has no more turns; with `at_once` its suspects are not examined either."""
+        """Give the lane no more turns; with `at_once`, its suspects are not examined either."""
         with self._changed:
             standing = self._standings[lane.name]
             standing.done = True

@@ -1,4 +1,4 @@
-"""The settings of a hunt: one value that the command, the page and the workbench all make."""
+"""The settings of a hunt, shared by the command, the web page and the workbench."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class HuntKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class PlannedHunt:
-    """A hunt that can begin: its plan, the interrupted hunt that it goes on with, and the targets that are skipped."""
+    """A hunt that can begin: its plan, the interrupted hunt that it resumes (if any), and the skipped targets."""
 
     plan: HuntPlan
     going: Hunt | None = None
@@ -56,10 +56,10 @@ class PlannedHunt:
 
 @dataclass(frozen=True)
 class HuntSettings:
-    """What a hunt is asked for. Settings that contradict each other are refused when an instance is made."""
+    """The settings of a hunt. Contradictory settings raise DriftlineError when the object is made."""
 
     seconds: float | None = None  # None: ten minutes, or as long as `programs` take
-    programs: int = 0  # for each target, in place of a time
+    programs: int = 0  # for each target, instead of a time
     least: int = 0  # judged programs of each target; the hunt takes up to twice the time until there are so many
     targets: Sequence[str] | None = None  # None: each available compiler
     generators: Sequence[str] | None = None  # None: all but `llm`
@@ -67,11 +67,11 @@ class HuntSettings:
     seed: int = 0
     settings: str = ""  # "vary" or "loops": also hunt each compiler with other settings, drawn by the seed
     timeout: float = 60.0  # seconds for one program
-    accept: Sequence[str] = ()  # arithmetic that is no finding, as for `check`; "reduced-precision" is all of it
-    resume: bool = False  # go on with the last hunt that was interrupted
+    accept: Sequence[str] = ()  # accepted arithmetic, as for `check`; "reduced-precision" is all of it
+    resume: bool = False  # resume the last interrupted hunt
     number: int = 0  # of the hunt that is resumed; 0: the last one
     diagnose: bool = False  # explain every new bug afterwards
-    llm: Mapping[str, Any] | None = None  # the language model, as settings files have it below [llm]
+    llm: Mapping[str, Any] | None = None  # settings of the language model, as in the section [llm] of a settings file
     llm_tokens: int | None = None  # at most; None: 200,000
     llm_cost: float | None = None  # at most
     llm_replay: bool = False  # take the answers of the language model from the store
@@ -85,7 +85,7 @@ class HuntSettings:
             raise DriftlineError("A resumed hunt has its targets, settings, generators and shard; do not give others.")
 
     def planned(self, store: Store, plugins: tuple[str, ...]) -> PlannedHunt:
-        """Plan a new hunt, or the rest of the hunt that is resumed; every name is known then."""
+        """Return the plan of a new hunt, or of the rest of a resumed one. Raises DriftlineError for unknown names."""
         if self.resume:
             going, plan = resumed_plan(store, seconds=self.seconds or 0.0, programs=self.programs, number=self.number)
             return PlannedHunt(plan, going)

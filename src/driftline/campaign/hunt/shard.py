@@ -1,8 +1,8 @@
-"""A shard: one of several parts of a hunt, each on a machine of its own, that need not know of each other.
+"""A shard: one of several parts of a hunt, each run on its own machine without knowledge of the others.
 
-The programs of an arm are numbered under a seed, and the program of a number is the same wherever it is made. Shard k
-of n asks for the numbers k-1, k-1+n, k-1+2n, ... of every arm: no program is made by two shards, and no number is left
-out. Which arms a shard asks for next it learns from its own programs.
+The programs of an arm are numbered under a seed, and a number gives the same program on every machine. Shard k of n
+asks for the numbers k-1, k-1+n, k-1+2n, ... of every arm: no program is made by two shards, and no number is left out.
+A shard chooses its next arms by the results of its own programs.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from driftline.core.errors import DriftlineError
 
 @dataclass(frozen=True)
 class Shard:
-    """One of `of` shards, counted from 1."""
+    """Shard `number` of `of` shards, counted from 1."""
 
     number: int = 1
     of: int = 1
 
     @staticmethod
     def parse(text: str) -> Shard:
-        """As in `3/8`; nothing is all of it."""
+        """Parse text such as `3/8`; an empty text is the whole hunt."""
         if not text:
             return WHOLE
         found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text.strip())
@@ -36,11 +36,11 @@ class Shard:
         return f"{self.number}/{self.of}" if self.of > 1 else ""
 
     def numbered(self, count: int) -> int:
-        """The number of this shard's next program of an arm, after `count` of them."""
+        """Return the number of this shard's next program of an arm, after `count` of them."""
         return count * self.of + self.number - 1
 
     def seeded(self, seed: int) -> str:
-        """What random choices of this shard begin with; those of a whole hunt begin with the seed alone."""
+        """Return the text that seeds the random choices of this shard; for a whole hunt, the seed alone."""
         return f"{seed} {self}".strip()
 
 

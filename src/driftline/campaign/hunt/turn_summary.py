@@ -1,4 +1,4 @@
-"""What a turn of a lane came to: its programs counted, its generators rewarded, its new graphs kept."""
+"""Sums up a turn of a lane: counts its programs, rewards its generators, and keeps its new graphs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from driftline.core.text import normalise_message
 from driftline.generate.graph import Graph
 from driftline.store.hunts import SlowProgram, TurnBody
 
-NEAR_MISS = 5.0  # sigma: passed, but not by much
-SLOW = 2.0  # seconds for one step of a program, which are worth telling
-SLOWEST = 3  # programs that are told of one turn
+NEAR_MISS = 5.0  # sigma: passed, but narrowly
+SLOW = 2.0  # seconds for one step of a program, from which on the program is listed as slow
+SLOWEST = 3  # slow programs that are listed for one turn
 INTERESTING = 6  # graphs kept from one turn
 _BY_CHANCE = ("timeout", "out-of-memory")
 
 
 @dataclass
 class Arm:
-    """One subject of one generator: how often it was asked for, and what it brought."""
+    """One choice that a generator offers, such as an operator: how often it was asked for, and its total reward."""
 
     programs: int = 0
     reward: float = 0.0
@@ -45,11 +45,11 @@ class TurnSummary:
     features: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: Screened) -> None:
-        """Count one program, and reward the arm that it is of."""
+        """Count one program, and reward the arm that made it."""
         arm = self.arms[(result.request.generator, result.request.arm)]
         arm.programs += 1
         self.counts[result.judgement] += 1
-        if result.kind in _BY_CHANCE:  # how busy the machine was must not change what is asked for next
+        if result.kind in _BY_CHANCE:  # depends on the load of the machine, which must not change the next requests
             return
         if result.judgement not in ("pass", "fail"):
             self.reasons[result.judgement][rejection_key(result.reason)] += 1
@@ -65,10 +65,10 @@ class TurnSummary:
             self.interesting.append(result.made.graph)
 
     def _cover(self, result: Screened) -> bool:
-        """Count the operators of a program; True if the lane has not seen one of them."""
-        # What a text calls is not known by its dtypes: it says nothing about single operators.
+        """Count the operators of a program by dtype; True if the lane has not seen one of them."""
+        # The dtypes of a model's text are not known: it counts for no single operator.
         covered = result.coverage if not result.request.text or (result.made and result.made.graph_text) else ()
-        if result.judgement != "rejected" or len(set(covered)) == 1:  # else it is not known which one is refused
+        if result.judgement != "rejected" or len(set(covered)) == 1:  # with several, the refused one is not known
             for op, dtype in set(covered):
                 self.coverage[f"{op} {dtype}"][result.judgement] += 1
         return any(f"{op} {dtype}" not in self.known for op, dtype in covered)
@@ -91,7 +91,7 @@ class TurnSummary:
         return bool(met)
 
     def body(self, results: Sequence[Screened], seconds: float) -> TurnBody:
-        """The summary as it is stored."""
+        """Return the summary as stored."""
         return TurnBody(
             programs=len(results),
             seconds=round(seconds, 3),
@@ -110,13 +110,13 @@ class TurnSummary:
 
 
 def failure_key(result: Screened) -> str:
-    """Name what fails, as far as can be told before the failure is examined; empty if the program does not fail."""
+    """Return the key of a program's failure before it is examined; an empty string if the program does not fail."""
     if result.judgement != "fail":
         return ""
     if result.kind in ("error", "crash", "timeout", "out-of-memory"):
         return f"{result.kind} {result.stage} {normalise_message(result.reason)[:200]}"
     about = result.request.arm
-    # There the arm does not say what it is about.
+    # With these generators, the arm does not name the operators.
     if result.request.generator in ("mutate", "llm", "chains") or about == "pairs":
         about = " ".join(sorted({operator for operator, _ in result.coverage}))
     return f"{result.kind} {about}"

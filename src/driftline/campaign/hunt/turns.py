@@ -1,4 +1,4 @@
-"""A turn of programs, carried out by the workers of a pool."""
+"""Carries out a turn of programs with the workers of a pool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from driftline.execute.pool import Pool
 
 
 def screened(pool: Pool, order: TurnOrder) -> list[Screened]:
-    """What the workers of a pool make of a turn."""
+    """Make, run and judge the programs of a turn with the workers of a pool; return the results."""
     options = order.options
     with Screening(
         pool,
@@ -17,6 +17,6 @@ def screened(pool: Pool, order: TurnOrder) -> list[Screened]:
         plugins=options.plugins,
         timeout=options.timeout,
         shards=order.pieces,
-        explain=False,  # who examines a suspect asks for that
+        explain=False,  # the examination of a suspect asks for the explanation
     ) as screening:
         return screening.screen(order.requests, order.target, heard=order.heard, cut=True)

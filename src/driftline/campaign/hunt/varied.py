@@ -1,8 +1,8 @@
-"""Settings that a hunt draws: wrong code hides behind those that nobody tests.
+"""Draws compiler settings for a hunt, since settings that are rarely tested may hide bugs.
 
-Each compiler is hunted as it is, and a few times more with one setting changed (`vary`), or with several of those that
-say how its loops are made (`loops`), as a schedule has several primitives. What is drawn follows from the seed
-alone, and is a part of the targets in the hunt's plan, so a hunt that is resumed goes on with it.
+Each compiler is hunted as it is, and a few times more with one setting changed (`vary`), or with several settings that
+control how its loops are made (`loops`). The settings drawn depend only on the seed and are part of the targets in the
+hunt's plan, so a resumed hunt keeps them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from driftline.core.text import did_you_mean
 
 VARY, LOOPS = "vary", "loops"
 WAYS = (VARY, LOOPS)
-DRAWN = 3  # for each target: settings, or sets of them
-LOOP_SETTINGS = (2, 5)  # in one set: at least and at most
+DRAWN = 3  # variants of each target
+LOOP_SETTINGS = (2, 5)  # least and most settings in one variant
 
 
 def check_settings_way(way: str) -> None:
@@ -32,7 +32,7 @@ def check_settings_way(way: str) -> None:
 def vary_settings(
     wanted: Sequence[Target] | None, seed: int, processor: Processor | None = None, way: str = VARY
 ) -> tuple[list[Target], list[Skipped]]:
-    """The targets of a hunt, each followed by itself with settings changed, a few times; and those that are skipped."""
+    """Return the targets of a hunt, each followed by its variants with changed settings, and the skipped targets."""
     chosen, skipped = choose_lanes(wanted)
     here = processor or this_processor()
 
@@ -46,7 +46,7 @@ def vary_settings(
 
 
 def _drawn_loops(target: Target, seed: int) -> list[Target]:
-    """The target with several settings of its loops, no two of one name, a few times."""
+    """Return variants of the target with several loop settings each, no two of the same name."""
     own = dict(target.options)
     free = [options for options in resolve(target).loop_settings() if not options.keys() & own.keys()]
     rng = random.Random(f"loops {seed} {target}")
@@ -60,7 +60,7 @@ def _drawn_loops(target: Target, seed: int) -> list[Target]:
 
 
 def _drawn(target: Target, seed: int, processor: Processor) -> list[Target]:
-    """What the target sets itself stays as it is."""
+    """Return variants of the target with one setting each; settings of the target itself are not changed."""
     own = dict(target.options)
     free = [options for options in resolve(target).varied_settings(processor) if not options.keys() & own.keys()]
     drawn = random.Random(f"{seed} {target}").sample(free, min(DRAWN, len(free)))

@@ -1,8 +1,8 @@
-"""Watching a compiler: on its newest release, which known bugs are fixed, which are back, and what is new?
+"""Watches a compiler: on its newest release, which known bugs are fixed, which are back, and which are new.
 
-Every known bug of the compiler is replayed on the release. What came of it is kept with the bug (the step `watch` of
-its diagnoses), so that the next round knows what was so before. A bug that the hunt meets again is not fixed, even if
-the case that was replayed passes.
+Every known bug of the compiler is replayed on the release. The outcome is stored with the bug (the step `watch` of its
+diagnoses) for comparison in the next round. A bug that the hunt meets again is not fixed, even if its replayed case
+passes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from driftline.store.diagnoses import Diagnoses
 from driftline.store.store import now
 
 STEP = "watch"
-KEPT_ROUNDS = 100  # of one bug
+KEPT_ROUNDS = 100  # stored rounds of one bug
 
 
 @dataclass(frozen=True)
 class WatchedBug:
-    """A bug in one round."""
+    """A bug and its standing in one round."""
 
     bug: Bug
     target: str
@@ -47,25 +47,25 @@ class WatchedBug:
 
     @property
     def what(self) -> str:
-        """What is broken, in words that stay the same from night to night: values differ from program to program."""
+        """The failure in words that stay the same from round to round, while values differ between programs."""
         return title_of(self.bug)
 
 
 @dataclass
 class WatchResult:
-    """One round of watching."""
+    """One round of watching: the release of each compiler, the standing of each bug, and the hunt."""
 
     releases: dict[str, str] = field(default_factory=dict)  # by compiler
     bugs: list[WatchedBug] = field(default_factory=list)
     hunt: HuntResult | None = None
-    not_hunted: str = ""  # why there was no hunt, though one was asked for
+    not_hunted: str = ""  # why there was no hunt although one was asked for
 
     def those(self, standing: Standing) -> list[WatchedBug]:
         return [one for one in self.bugs if one.standing is standing]
 
     @property
     def compared(self) -> bool:
-        """Did anything come to a verdict?"""
+        """True if any bug or program came to a verdict."""
         judged = any(one.standing is not Standing.UNCLEAR for one in self.bugs)
         return judged or bool(self.hunt and (self.hunt.judged or self.hunt.bugs))
 
@@ -104,19 +104,20 @@ class WatchKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class WatchSettings:
-    """What a round of watching is asked for: which release, and how long it is hunted on."""
+    """The settings of a round of watching: which release, and how long to hunt on it."""
 
-    release: str = ""  # empty: the newest that the package index has
-    pre: bool = True  # pre-releases too
-    installed: bool = False  # the release that is installed here
+    release: str = ""  # empty: the newest release in the package index
+    pre: bool = True  # also pre-releases
+    installed: bool = False  # use the release that is installed here
     seconds: float = 3600.0  # of the hunt; 0: no hunt
-    programs: int = 0  # of the hunt for each compiler, in place of a time
+    programs: int = 0  # of the hunt for each compiler, instead of a time
     seed: int = 0
-    accept: Sequence[str] = ()  # arithmetic that is no finding
+    accept: Sequence[str] = ()  # policies of less precise arithmetic that are no finding
 
 
 def watched_targets(compilers: Sequence[str], asked: WatchSettings, report: Announce) -> dict[str, Target]:
-    """Return the newest release of each compiler as a target, in its own environment unless that release is here."""
+    """Return the newest release of each compiler as a target, in its own environment unless that release is installed
+    here."""
     found = {}
     for name in compilers:
         backend = BACKENDS.get(name)
@@ -143,7 +144,7 @@ def release_of(target: Target) -> str:
 
 @dataclass(frozen=True)
 class _Replayed:
-    """A bug, what it did before this round, and what it does now; `fails` is None where that is not clear."""
+    """A bug, whether it failed before this round, and whether it fails now; `fails` is None if that is unclear."""
 
     bug: Bug
     target: Target
@@ -152,14 +153,14 @@ class _Replayed:
     reason: str
 
 
-# Measures a bug that is about cost again (`perf/`): what is so now, and why.
+# Measures a cost bug again (`perf/`): the answer, and why.
 CostMeasurement = Callable[[Bug, Target], tuple[ReplayAnswer, str]]
 
 
 def replay_all(
     store: Store, checker: Checker, targets: Mapping[str, Target], measure: CostMeasurement, report: Announce
 ) -> Iterator[_Replayed]:
-    """Run every known bug of these compilers again, on these releases: each as `driftline replay` does."""
+    """Replay every known bug of these compilers on the given releases, as `driftline replay` does."""
     names = [bug.id for bug in sound_bugs(store) if _compiler_of(bug) in targets]
     for number, bug in enumerate(sound_bugs(store, names), start=1):
         own = Target.parse(bug.findings[0].target)
@@ -178,7 +179,7 @@ def replay_all(
 
 
 def _compiler_of(bug: Bug) -> str:
-    """The backend whose releases a bug is replayed on: of a script as it stands, the one that the script names."""
+    """Return the backend on whose releases a bug is replayed; for a script with its own backend, that backend."""
     own = Target.parse(bug.findings[0].target).backend
     return bug.fingerprint.backend if own == AS_IT_STANDS else own
 
@@ -204,13 +205,13 @@ def _failed_before(store: Store, bug: Bug) -> bool:
 
 
 def _rounds(store: Store, bug: Bug) -> list[dict[str, Any]]:
-    """What earlier rounds said of a bug, without what is damaged."""
+    """Return the stored rounds of a bug, without damaged entries."""
     kept = (Diagnoses(store).of(bug.id, STEP) or {}).get("rounds")
     return [one for one in kept if isinstance(one, dict)] if isinstance(kept, list) else []
 
 
 def settle(store: Store, replayed: Sequence[_Replayed], hunt: HuntResult | None) -> list[WatchedBug]:
-    """What the round says of every bug; kept for the next one."""
+    """Return the standing of every bug in this round, and store the outcome for the next round."""
     met = hunt.bugs if hunt else {}
     fresh = set(hunt.new) if hunt else set()
     told = []
@@ -244,6 +245,7 @@ def _keep(store: Store, bug: Bug, target: Target, fails: bool, reason: str) -> N
 
 
 def require_compilers(names: Sequence[str]) -> None:
+    """Raise DriftlineError unless every name is a backend, without a release or options."""
     for name in names:
         if "@" in name or ":" in name:
             raise DriftlineError(f"{name!r}: name the compiler alone, and its release with --release.")

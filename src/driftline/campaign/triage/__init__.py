@@ -1,1 +1,1 @@
-"""From a suspect to a bug: the smallest part that still fails, in its plainest form, under a known name."""
+"""Turns a suspect into a bug: finds the smallest part that still fails, in its plainest form, and names it."""

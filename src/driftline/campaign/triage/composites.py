@@ -1,8 +1,8 @@
-"""Operators that are several in one, which fail because one of these does: ONNX's Gemm is a product and a sum.
+"""Composite operators that fail because one of their parts does: ONNX's Gemm is a product and a sum.
 
-A compiler multiplies with one kernel, whatever the operator is called: so the product in a Gemm is asked by itself, on
-the same operands. It gives the bug its name where it fails too, and in such a way that what came of the Gemm follows
-from it; where the Gemm is wrong in another way, it is a bug of its own.
+A compiler multiplies with one kernel, whatever the operator is called, so the product of a failing Gemm is run alone on
+the same operands. If the product fails too, and the Gemm's wrong result follows from it, the bug is named after the
+product. If the Gemm is wrong in another way, it is a bug of its own.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ GEMM = "Gemm"
 
 @dataclass(frozen=True)
 class Product:
-    """What a Gemm multiplies, as a program of its own, and what it does with the result."""
+    """The product of a Gemm as its own program, and the factor and addend that the Gemm applies to it."""
 
     graph: ProgramGraph
     alpha: float
     added: Array | None
 
     def explains(self, product: Array, came: Array, right: Array) -> bool:
-        """Does what came of the Gemm follow from what came of the product alone? Each element from its own, to half of
-        the digits: numbers of one row may be millions, and those of another small. Where none is wrong by more than
-        that, nothing can be told."""
+        """True if the Gemm's result `came` is wrong and follows from the result of the product alone. Each element is
+        compared to half of its digits, since the numbers of one row may be millions and those of another small; smaller
+        errors cannot be attributed."""
         with np.errstate(all="ignore"):
             product = self.alpha * product.astype(np.float64)
             added = np.zeros(()) if self.added is None else self.added
@@ -49,12 +49,12 @@ class Product:
 
 
 def has_product(coverage: Sequence[tuple[str, str]]) -> bool:
-    """Is it one Gemm, by the operators that are known of it?"""
+    """True if the program is a single Gemm, by its known operators."""
     return [operator for operator, _ in coverage] == [GEMM]
 
 
 def product_in(graph: ProgramGraph, values: Values) -> Product | None:
-    """The product in a program that is one Gemm of floats."""
+    """Return the product of a program that is a single Gemm of floats, or None."""
     if [node.op for node in graph.nodes] != [GEMM] or len(graph.outputs) != 1:
         return None
     (gemm,) = graph.nodes

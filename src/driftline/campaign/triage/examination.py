@@ -1,7 +1,7 @@
-"""From a suspect to a bug: the smallest part of the program that still fails is checked by itself and recorded.
+"""Turns a suspect into a bug: the smallest part that still fails is checked by itself and recorded.
 
-Everything that is reported went through the ordinary `check`, in a fresh process, on a program that stands alone. The
-part names the cause as far as it is known: three programs that fail because of one operator are one bug.
+Everything that is reported went through the ordinary `check`, in a fresh process, as a program of its own. The part
+names the cause as far as it is known: three programs that fail because of one operator are one bug.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from driftline.store import Bug, Store
 from driftline.store.store import Finding
 
 OTHER_INPUTS = 4
-CHECKED_FINDINGS = 2  # of one bug; what looks the same after that is not checked by itself again
-KEPT_FINDINGS = 5  # of one bug and target, with their programs and tensors; further sightings are counted only
+CHECKED_FINDINGS = 2  # of one bug; later parts that look the same are not checked again
+KEPT_FINDINGS = 5  # of one bug and target, stored with programs and tensors; further sightings are only counted
 PATIENCE = 120.0  # seconds for one suspect
-_DAMAGED = (ValueError, KeyError, TypeError, AttributeError)  # what reading a damaged finding may raise
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError)  # exceptions that reading a damaged finding may raise
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """What another compiler says to a program."""
+    """The verdict on another compiler for the same program."""
 
     judgement: str
     kind: str = ""
@@ -69,16 +69,17 @@ class Opinion:
 
 @dataclass(frozen=True)
 class ExaminedSuspect:
-    """What became of a suspect: `bug`, `gone` (it does not fail alone), `flaky`, `accepted` (less precise, and the
-    person accepts that), `disputed` (our own references disagree) or `unclear`; the reason says why it is no bug."""
+    """The outcome of an examination. `state`: `bug`, `gone` (does not fail alone), `flaky`, `accepted` (at less
+    precision, which the user accepts), `disputed` (the references disagree) or `unclear`; `reason` says why it is no
+    bug."""
 
     state: str
-    bugs: tuple[tuple[Bug, bool], ...] = ()  # with: is it new?
+    bugs: tuple[tuple[Bug, bool], ...] = ()  # with True if the bug is new
     reason: str = ""
 
 
 class Triage:
-    """Examines suspects, and records in `store` what they are."""
+    """Examines suspects, and records their bugs in `store`."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Triage:
         library: Library | None = None,
         elsewhere: Mapping[str, Bug] = MappingProxyType({}),
     ) -> None:
-        """`elsewhere`: the bugs of the hunt's own store, when this one is another."""
+        """`elsewhere`: the bugs of the hunt's own store, if `store` is another one."""
         self.library = builtin() if library is None else library
         self.forms = KnownForms()
         self._checker = checker
@@ -95,6 +96,7 @@ class Triage:
         self._elsewhere = elsewhere
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect:
+        """Examine one suspect with a screening of its own."""
         options = order.options
         with Screening(
             self._checker.pool, order.form, seed=options.seed, plugins=options.plugins, timeout=options.timeout
@@ -102,8 +104,8 @@ class Triage:
             return _Examination(self, screening, order).examine()
 
     def known_error(self, target: Target, whole: Screened) -> Bug | None:
-        """An error of a program that holds all operators of a known bug, with its very message, needs no second look;
-        unless the bug counts as fixed."""
+        """Return the known bug whose error message a failing program raises, if the program holds all operators of that
+        bug; such a program is not examined again. Returns None if there is no such bug, or it counts as fixed."""
         if whole.kind != Kind.ERROR or not whole.made:
             return None
         operators = spelled_alike(name for name, _ in whole.coverage)
@@ -115,7 +117,7 @@ class Triage:
                 bug = self._unsettled(told.id)
                 if bug and any(_is_error_of(finding, target, whole.evidence) for finding in bug.findings):
                     return bug
-            except (DriftlineError, *_DAMAGED) as error:  # it says nothing of this program
+            except (DriftlineError, *_DAMAGED) as error:  # a damaged bug says nothing about this program
                 self._store.note_gap(f"The bug {told.id} in the store {self._store.path} is damaged ({error}).")
         return None
 
@@ -124,21 +126,22 @@ class Triage:
         return self._checker.pool
 
     def known_details(self, target: Target) -> list[str]:
-        """What is said to be wrong in the bugs of a target."""
+        """Return the details of the known bugs of a target."""
         return [bug.fingerprint.detail for bug in self._store.bugs() if bug.fingerprint.backend == target.backend]
 
     def known_value(
         self, target: Target, part: Screened, settings: Sequence[str] = (), least: int = CHECKED_FINDINGS
     ) -> Bug | None:
-        """A smallest part that fails as one did that was checked and confirmed `least` times is only counted. It needs
-        these settings of its target (`PartScreening.needed_settings`)."""
+        """Return the known bug with the name of a failing part if the bug was checked at least `least` times, so
+        that the part is only counted; else None. `settings`: those that the failure needs
+        (`PartScreening.needed_settings`)."""
         if part.kind not in VALUE_KINDS or not part.made:
             return None
         bug = self._unsettled(self.name(target, part, settings))
         return bug if bug and len(bug.findings) >= least else None
 
     def known_form(self, target: Target, part: Screened, settings: Sequence[str] = ()) -> Bug | None:
-        """The bug that parts of this name turned out to be."""
+        """Return the bug that earlier parts with the name of this part turned out to be, or None."""
         if part.kind not in VALUE_KINDS or not part.made:
             return None
         known = self.forms.bug(self.name(target, part, settings))
@@ -146,7 +149,7 @@ class Triage:
 
     @staticmethod
     def name(target: Target, part: Screened, settings: Sequence[str] = ()) -> str:
-        """Which bug a part would be that goes by its own operators."""
+        """Return the id of the bug that a part would be, named by its own operators."""
         assert part.made
         program = described(part.made.program, part, settings)
         execution = Execution(target.backend, Outcome.OK, Stage.RUN)
@@ -154,7 +157,7 @@ class Triage:
         return identify(program, program.operators, target, execution, verdict).bug_id
 
     def known(self, bug_id: str) -> Bug | None:
-        """The bug of this name, if it was seen before."""
+        """Return the bug with this id, if it was seen before, else None."""
         return self._store.bug(bug_id) if self._store.has_bug(bug_id) else self._elsewhere.get(bug_id)
 
     def _unsettled(self, bug_id: str) -> Bug | None:
@@ -163,7 +166,7 @@ class Triage:
 
 
 class _Examination:
-    """One suspect, from the whole program to what is recorded."""
+    """The examination of one suspect, from the whole program to the recorded bugs."""
 
     def __init__(self, triage: Triage, screening: Screening, order: SuspectOrder) -> None:
         self._triage = triage
@@ -176,13 +179,14 @@ class _Examination:
         self._target = order.target
         self._form = order.form
         self._deadline = time.monotonic() + PATIENCE
-        self._found: dict[str, tuple[Bug, bool]] = {}  # with: is it new?
-        self._of_part: set[str] = set()  # of them, those that the part in hand turned out to be
+        self._found: dict[str, tuple[Bug, bool]] = {}  # with True if the bug is new
+        self._of_part: set[str] = set()  # the bugs among these that the current part turned out to be
         self._doubts: list[str] = []
         self._accepted = ""
         self._flaky = False
 
     def examine(self) -> ExaminedSuspect:
+        """Examine the suspect: find its smallest failing parts, check them, and record their bugs."""
         whole = self._screening.screen([self._order.request], self._target)[0]
         if whole.judgement != "fail" or not whole.made:
             return ExaminedSuspect("gone", reason=f"alone it is {whole.judgement}: {whole.reason}")
@@ -197,10 +201,10 @@ class _Examination:
                 plain = later.of(functions.of(plainer))
                 self._of_part.clear()
                 if not self._is_bug_inside(plain) and plain is not part:
-                    self._is_bug_inside(part)  # the plainer form does not stand a closer look
+                    self._is_bug_inside(part)  # the plainer form was not confirmed
                 self._note_form(plainer)
         except PoolInterrupted:
-            if not self._found:  # what was recorded before the time was over counts
+            if not self._found:  # bugs recorded before the time was over count
                 raise
         if self._found:
             state = "flaky" if self._flaky and len(self._found) == 1 else "bug"
@@ -212,7 +216,7 @@ class _Examination:
         return ExaminedSuspect("unclear", reason="it fails among others, and not when it is checked by itself")
 
     def _is_bug_inside(self, part: Screened) -> bool:
-        """Look at what fails by itself inside of it, or else at the part as it is."""
+        """Look for bugs inside a part, or else check the part as it is; True if a bug was found."""
         if self._is_known_value(part, self._parts.needed_settings(part)):
             return True
         inside = False
@@ -225,7 +229,7 @@ class _Examination:
         return inside or self._is_bug(part)
 
     def _is_bug(self, part: Screened) -> bool:
-        """Check a part by itself, and note the bug, or why there is none."""
+        """Check a part by itself, and note the bug, or why there is none; True if there is a bug."""
         settings = self._parts.needed_settings(part)
         if self._is_known_value(part, settings):
             return True
@@ -247,7 +251,7 @@ class _Examination:
 
     def _is_known_value(self, part: Screened, settings: Sequence[str]) -> bool:
         assert part.made
-        if part.made.graph and _may_be_right_at_first(part):  # it was seen to be: what always fails is another bug
+        if part.made.graph and _may_be_right_at_first(part):  # it passes in a first call: another bug
             return False
         known = self._triage.known_value(self._target, part, settings)
         if known:
@@ -255,13 +259,13 @@ class _Examination:
         return known is not None
 
     def _add(self, bug: Bug, *, new: bool = False) -> None:
-        """A bug that several parts turn out to be is new when the first of them was."""
+        """Note a bug. If several parts turn out to be the same bug, it is new if the first of them was."""
         self._found[bug.id] = (bug, new or self._found.get(bug.id, (bug, False))[1])
         self._of_part.add(bug.id)
 
     def _note_form(self, part: Screened) -> None:
-        """Remember which bugs a wrong part turned out to be, by the name that it would have had itself. What is no
-        graph of ours is not cut when it waits, and needs none."""
+        """Remember which bugs a wrong part turned out to be, under the name that it would have had itself. Only for
+        generated graphs: other programs are not cut while they wait."""
         if part.kind not in VALUE_KINDS or _may_be_right_at_first(part) or self._flaky or not self._of_part:
             return
         if part.made and part.made.graph:
@@ -273,8 +277,8 @@ class _Examination:
     def _checked(
         self, part: Screened, settings: Sequence[str], *, after_others: bool = False
     ) -> tuple[TargetResult | None, Reference, Case]:
-        """The ordinary check of a part, by itself. `after_others`: on the inputs before the failing ones too, for what
-        is right in a first call alone."""
+        """Check a part by itself. `after_others`: also on the inputs before the failing one, for parts that pass in a
+        first call."""
         assert part.made
         varying = _is_varying(part)
         before = range(part.sample) if after_others else ()
@@ -291,7 +295,8 @@ class _Examination:
     def _reported(
         self, part: Screened, case: Case, result: TargetResult, reference: Reference
     ) -> tuple[Bug, bool] | str:
-        """Keep a failure, or say why no compiler can be blamed for it. A new bug is examined more closely."""
+        """Store a failure and return its bug with True if it is new, or return why no compiler can be blamed. A new bug
+        is examined more closely."""
         if bug := self._triage.known(fingerprint(case, result).bug_id):
             if sum(_is_on(finding, result.target) for finding in bug.findings) >= KEPT_FINDINGS:
                 return bug, False
@@ -317,12 +322,12 @@ class _Examination:
     def _doubt(
         self, part: Screened, case: Case, result: TargetResult, reference: Reference, others: Mapping[str, Opinion]
     ) -> str:
-        """Is our reference itself in doubt? The reason, or nothing.
+        """Return why the reference itself is in doubt, or an empty string.
 
-        A program in the text of a framework means what the framework does, one operation after another. What the
-        operator table wrote is played in torch as well, since what we wrote may be wrong. The reference of an ONNX
-        program is somebody's implementation too: there the two that we have, or more of the other compilers than not,
-        must agree. Otherwise no compiler is blamed.
+        The framework defines the meaning of a program in its language, one operation after another. A generated graph
+        is also run in torch, since the operator table may be wrong. The reference of an ONNX program is an
+        implementation too: its two references must agree, or more of the other compilers must agree with it than not.
+        Otherwise no compiler is blamed.
         """
         if self._form == "torch" or result.verdict.kind not in VALUE_KINDS:
             return ""
@@ -341,7 +346,7 @@ class _Examination:
         return f"{supporters} other compilers agree with the reference and {opponents} do not"
 
     def _contradiction(self, part: Screened) -> str:
-        """What torch says to the same graph on the same inputs, where that is not what the reference says."""
+        """Return how torch's results on the same graph and inputs differ from the reference, or an empty string."""
         graph = self._parts.graph_as_it_failed(part)
         assert graph
         types = graph.types()
@@ -354,7 +359,7 @@ class _Examination:
             ) as second:
                 answer = second.prepare([request])[0]
                 outputs = native_of(answer) if isinstance(answer, PreparedProgram) else []
-        except WorkerStartError:  # no torch here: no second opinion
+        except WorkerStartError:  # torch is not installed: no second opinion
             return ""
         mine = self._screening.prepare([request])[0]
         if not outputs or not isinstance(mine, PreparedProgram):
@@ -362,7 +367,7 @@ class _Examination:
         return self._screening.contradicts(mine, outputs)
 
     def _asked(self, part: Screened) -> Iterator[tuple[str, Opinion]]:
-        """What the other compilers say to the same program."""
+        """Yield the opinions of the other compilers on the same program."""
         witness = self._form == "onnx" and not (part.made and part.made.graph)
         for peer in self._order.witnesses if witness else self._order.peers:
             if str(peer) == str(self._target) or (time.monotonic() > self._deadline and not witness):
@@ -374,7 +379,7 @@ class _Examination:
                 yield str(peer), Opinion("", reason=f"cannot start: {error}")
 
     def _elsewhere(self, part: Screened) -> list[int]:
-        """On how many other inputs does it fail, of how many?"""
+        """Return on how many other inputs the part fails, and how many were judged."""
         request = replace(part.request, inputs="", values="")
         strategies = ["random", "specials"] * (OTHER_INPUTS // 2)
         requests = [replace(request, strategies=(name,), seed=f"elsewhere/{n}") for n, name in enumerate(strategies)]
@@ -383,7 +388,7 @@ class _Examination:
         return [sum(result.judgement == "fail" for result in judged), len(judged)]
 
     def _needs(self, part: Screened) -> tuple[InputClass, ...]:
-        """Sorts of numbers in the inputs without which it does not fail: an experiment for each sort that they have."""
+        """Return the classes of input numbers without which the part passes; each class present takes an experiment."""
         if part.kind not in VALUE_KINDS:
             return ()
         given = self._parts.inputs(part)
@@ -391,7 +396,7 @@ class _Examination:
         if not options or not (part.made and (part.made.graph or part.request.model)):
             return ()
         if part.sample and self._parts.screen([self._parts.again(part)])[0].judgement != "fail":
-            return ()  # it takes the calls before: of one call, nothing can be concluded
+            return ()  # the failure needs the calls before: a single call proves nothing
         requests = [self._parts.again(part, changed) for _, changed in options]
         answers = self._parts.screen(requests)
         return tuple(sort for (sort, _), answer in zip(options, answers, strict=True) if answer.judgement == "pass")
@@ -402,41 +407,41 @@ def _fails(result: TargetResult | None) -> bool:
 
 
 def _is_varying(part: Screened) -> bool:
-    """Is it called at several sizes? Then it is always checked on all its inputs."""
+    """True if the part is called at several sizes; such parts are always checked on all their inputs."""
     return bool(part.made and part.made.graph and part.made.graph.varying)
 
 
 def _may_be_right_at_first(part: Screened) -> bool:
-    """It failed in a later call, and is not one of those that are always checked on all their inputs."""
+    """True if the part failed in a later call, and is not always checked on all its inputs."""
     return bool(part.sample) and not _is_varying(part)
 
 
 def operators_in(part: Screened) -> tuple[str, ...]:
-    """The operators of a part by their usual names."""
+    """Return the operators of a part by their usual names."""
     assert part.made
     return operators_named(part.made.graph) if part.made.graph else usual_names(part.coverage)
 
 
 def described(program: Program, part: Screened, settings: Sequence[str] = (), *, after_others: bool = False) -> Program:
-    """The program of a part with what it computes: its operators, and a pattern for people. `settings`: those of the
-    target that its failure needs."""
+    """Return the program of a part with its operators and a readable pattern. `settings`: those of the target that its
+    failure needs."""
     assert part.made
     graph = part.made.graph
     words = pattern(graph) if graph else named(part.coverage)
-    said = [*([AFTER_ANOTHER_CALL] if after_others else []), *settings]  # a pattern shows its gradient itself
+    said = [*([AFTER_ANOTHER_CALL] if after_others else []), *settings]  # a pattern shows gradients itself
     words = " ".join((words, *said))
     circumstances = [*(circumstances_of(graph) if graph else ()), *said]
     return replace(program, operators=operators_in(part), pattern=words, circumstances=tuple(circumstances))
 
 
 def _is_on(finding: Finding, target: Target) -> bool:
-    """Was this seen with the same compiler and the same options, of whatever release?"""
+    """True if a finding was seen with the same compiler and options, in any release."""
     seen = Target.parse(finding.target)
     return (seen.backend, seen.options) == (target.backend, target.options)
 
 
 def _is_error_of(finding: Finding, target: Target, found: Evidence) -> bool:
-    """Was this very error seen on the target? With other settings it may be another bug."""
+    """True if a finding is this very error on the target. With other settings it may be another bug."""
     seen = finding.evidence
     same = (seen.stage, seen.exception, seen.message) == (found.stage, found.exception, found.message)
     return same and _is_on(finding, target)

@@ -1,5 +1,6 @@
-"""A failing program as its compiler sees it: the calls that it makes, with all values on what it failed on. Its parts,
-and the same calls on other operands, are written as programs of their own and asked for.
+"""A failing program as its compiler sees it: its calls, with all values up to the failing one.
+
+Parts of it, and the same calls on other operands, are written as programs and screened.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from driftline.generate.kernels import MOVEMENT
 from driftline.generate.naming import operators_named, usual_names
 
 OF_AXES = "int64"  # the dtype of axes and sizes
-TURNED = {"T": "transpose", "mT": "transpose"}  # attributes that are a function of torch too
-TO_FLOAT = {"to": {"i": 1}}  # of an ONNX Cast, as the reducer reads it: to `PLAIN_FLOAT`
-TRACERS = {"onnx": "", "torch": "dynamo"}  # of the frameworks whose programs the reducer reads: as a compiler sees them
+TURNED = {"T": "transpose", "mT": "transpose"}  # attributes that are also functions of torch
+TO_FLOAT = {"to": {"i": 1}}  # the attributes of an ONNX Cast to `PLAIN_FLOAT`, as the reducer reads them
+TRACERS = {"onnx": "", "torch": "dynamo"}  # by framework: how the reducer reads a program, to see it as a compiler does
 
 
 class FailingProgram:
-    """A failing program with all that it computes, on what it failed on: all calls up to that one, since it may have
-    been right in a first call."""
+    """A failing program with all values that it computes, in all calls up to the failing one, since earlier calls may
+    have been right."""
 
     def __init__(self, pool: Pool, screening: PartScreening, failing: Screened) -> None:
         self._pool = pool
@@ -51,7 +52,7 @@ class FailingProgram:
 
     @property
     def dtypes(self) -> list[str]:
-        """Of its operands, without what is constant."""
+        """The dtypes of the operands that are not constant."""
         assert self.base
         return [leaf.type.dtype for leaf in self.base.graph.leaves if not leaf.constant]
 
@@ -60,14 +61,14 @@ class FailingProgram:
         return Values(self._folder / "values")
 
     def holding(self, change_of: Callable[[ProgramLeaf], ArrayChange]) -> ProgramGraph:
-        """The same operators on other operands. What is constant stays."""
+        """Return the same operators on changed operands; constants stay."""
         assert self.base
         graph, values = self.base.graph, self.values
         leaves = (leaf if leaf.constant else changed(values, leaf, change_of(leaf)) for leaf in graph.leaves)
         return replace(graph, leaves=tuple(leaves))
 
     def numbers(self) -> Iterator[Collection[int]]:
-        """Leaves that are tried as floats: without what is constant, which may be axes, and with it."""
+        """Yield sets of leaves to try as floats: first without constants, which may be axes, then with them."""
         assert self.base
         leaves = self.base.graph.leaves
         tried: list[Collection[int]] = []
@@ -77,8 +78,8 @@ class FailingProgram:
         yield from tried
 
     def changing(self, numbers: Collection[int], change: ArrayChange) -> ProgramGraph:
-        """The same operators, and other operands in the place of these leaves. Where those are floats now, a cast back
-        to what they were is one to floats."""
+        """Return the same operators with changed operands at these leaves. Where a leaf becomes a float, casts back to
+        its old dtype become casts to float."""
         assert self.base
         graph, values, types = self.base.graph, self.values, self.base.types
         leaves = [changed(values, leaf, change) if leaf.number in numbers else leaf for leaf in graph.leaves]
@@ -93,8 +94,7 @@ class FailingProgram:
         return replace(graph, leaves=tuple(leaves), nodes=tuple(nodes))
 
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:
-        """The same operators on operands of plainer dtypes, the plainest first. Axes and sizes that are constant stay
-        what they are."""
+        """Yield the same operators on operands of plainer dtypes, the plainest first. Constant axes and sizes stay."""
         assert self.base
         graph, values = self.base.graph, self.values
         moved = all(node.op in MOVEMENT for node in graph.nodes)
@@ -112,8 +112,8 @@ class FailingProgram:
     def screened(
         self, parts: Sequence[ProgramGraph], change: Callable[[ProgramRequest], ProgramRequest] | None = None
     ) -> list[Screened]:
-        """Each part as a program of its own, or what `change` makes of it. What cannot be written as one is no
-        program."""
+        """Screen each part as a program of its own, after `change` if given. A part that cannot be written as a program
+        gives an invalid result."""
         written = self._written(parts) if parts else []
         requests = [
             self._screening.of_program(answer, self._coverage(part))
@@ -146,7 +146,7 @@ class FailingProgram:
         return answer.programs if answer else [None] * len(parts)
 
     def is_named_like(self, graph: Graph) -> bool:
-        """Has it the operators by which the graph goes that it was written from? (`complex_abs` calls `torch.abs`.)"""
+        """True if its operators are those of the graph from which it was written. (`complex_abs` calls `torch.abs`.)"""
         assert self.base
         called = usual_names(self._coverage(self.base.graph))
         return spelled_alike(called) == spelled_alike(operators_named(graph))
@@ -157,12 +157,12 @@ class FailingProgram:
         return self._pool.run(worker, task, request, timeout=options.timeout).answer
 
     def _coverage(self, part: ProgramGraph) -> tuple[tuple[str, str], ...]:
-        """Operators with the dtype of their first operand."""
+        """Return the operators of a part, each with the dtype of its first operand."""
         assert self.base
         types = dict(self.base.types) | {leaf.number: leaf.type for leaf in part.leaves}
         found = []
         for node in part.nodes:
-            if node.free:  # takes a result out of several
+            if node.free:  # selects one of several results
                 continue
             kinds = (types.get(number) for number in node.operands)
             dtype = next((kind.dtype for kind in kinds if kind), "float32")
@@ -172,7 +172,7 @@ class FailingProgram:
 
 
 def called(node: ProgramNode) -> str:
-    """What a node of torch calls. An attribute that is read goes by its own name, not by `getattr`."""
+    """Return the name that a torch node calls. A read attribute goes by its own name, not by `getattr`."""
     if node.op != "getattr":
         return node.op
     name = str(node.attributes["args"][1])
@@ -180,7 +180,8 @@ def called(node: ProgramNode) -> str:
 
 
 def torch_name(op: str, tensors: int, dtype: str) -> str:
-    """The name that tells operators apart: `max` of one tensor is a reduction, and `&` of integers is not logical."""
+    """Return a name that tells operators apart: `max` of one tensor is a reduction, and `&` of integers is not
+    logical."""
     name = short_name(op)
     if name in ("max", "min") and tensors == 1:
         return f"a{name}"

@@ -1,9 +1,9 @@
-"""Does what a compiler makes of a whole program follow from what it makes of the failing parts alone?
+"""Decides whether a compiler's result for a whole program follows from its results for the failing parts alone.
 
-A part may fail as a known bug does, and the rest of the program may pass, while the two together, fused, are wrong in
-another way. So the results that the compiler gives for the parts are put in the place of the right ones, the rest is
-computed by the reference, and the outcome is held against what the compiler makes of the whole. It may differ by more
-than the rounding of one operation: the values before a part are those of the reference, not the compiler's.
+A part may fail as a known bug does and the rest may pass, while the two, fused together, are wrong in another way. So
+the compiler's results for the parts replace the right ones, the reference computes the rest, and the outcome is
+compared with the compiler's result for the whole. It may differ by more than one rounding, since the values before a
+part come from the reference, not from the compiler.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def follows(
     values: Arrays,
     parts: Sequence[ProgramGraph],
 ) -> bool:
-    """Is the whole wrong in the way in which the parts are? `values`: what is right, by the numbers of the graph. What
-    cannot be composed, such as gradients, does not follow."""
+    """True if the whole is wrong in the way that follows from the parts. `values`: the right values, by their number in
+    the graph. False for programs that cannot be composed, such as gradients."""
     if graph.grad or graph.transform:
         return False
     whole = screening.first_outputs(screening.again(failing))
@@ -43,8 +43,8 @@ def follows(
     right = own_results(native_of(failing.made)[failing.sample]) if failing.made else []
     if whole is None or composed is None or not len(results) == len(right) == len(graph.outputs):
         return False
-    # A program may return its own parameters and constants, which are among the values of no run: they are as they
-    # were made.
+    # A program may return its own parameters and constants, which are among the values of no run: they are the
+    # original ones.
     composed = {str(number): array for number, array in zip(graph.outputs, right, strict=True)} | composed
     if screening.writes_to_inputs:
         names = dict(zip(graph.inputs, screening.inputs(failing), strict=True))
@@ -56,15 +56,15 @@ def follows(
 
 
 def last_written(graph: Graph) -> dict[int, int]:
-    """The inputs that the program writes to, each with the number of the value that it holds in the end. Views are
-    followed no further: what is written through one is not among them."""
+    """Return the inputs that the program writes to, each with the number of the value that it holds at the end. Writes
+    through views are not included."""
     held = held_in_the_end(graph)
     return {number: held[number] for number in graph.inputs if held[number] != number}
 
 
 def held_in_the_end(graph: Graph) -> dict[int, int]:
-    """For each value, the number of the value that its tensor holds when the program returns: that of the last
-    operator which wrote to the tensor in place."""
+    """Return, for each value, the number of the value that its tensor holds when the program returns: the result of the
+    last operator that wrote to the tensor in place."""
     homes = {number: number for number in range(len(graph.types()))}
     last = dict(homes)
     for node, numbers in zip(graph.nodes, graph.produced(), strict=True):
@@ -75,8 +75,8 @@ def held_in_the_end(graph: Graph) -> dict[int, int]:
 
 
 def _inputs_follow(came: Arrays, composed: Arrays, before: Arrays) -> bool:
-    """Is what the compiler left in the inputs what the parts make of them? An input that it does not name is as it
-    was; of one that is named and written to by nobody, nothing is known."""
+    """True if the inputs hold, after the compiler's run, the values that follow from the parts. An input that the
+    compiler does not report is unchanged; one that it reports but no operator writes to gives False."""
     if came.keys() - composed.keys():
         return False
     return all(close(came.get(name, before[name]), array) for name, array in composed.items())
@@ -85,7 +85,8 @@ def _inputs_follow(came: Arrays, composed: Arrays, before: Arrays) -> bool:
 def _composed(
     screening: PartScreening, graph: Graph, base: Evaluated, values: Arrays, parts: Sequence[ProgramGraph]
 ) -> Arrays | None:
-    """The values of the program with the compiler's results of the parts, one part after the other."""
+    """Return the values of the program with the compiler's results for the parts, or None if they cannot be
+    computed."""
     producers = base.graph.producers
     left = set(range(len(base.graph.nodes)))
     for part in sorted(parts, key=lambda one: min(number for node in one.nodes for number in node.outputs)):
@@ -111,7 +112,7 @@ def _composed(
 
 
 def close(mine: Array, other: Array) -> bool:
-    """Equal, but for half of the digits of a float type."""
+    """True if two arrays are equal; floats may differ by half of the digits."""
     if mine.shape != other.shape or mine.dtype != other.dtype:
         return False
     if not is_float(mine.dtype.name):
@@ -123,7 +124,7 @@ def close(mine: Array, other: Array) -> bool:
 
 
 def half_of_the_digits(dtype: np.dtype[Any]) -> float:
-    """Of a float type, as a relative difference."""
+    """Return half of the digits of a float type, as a relative difference."""
     import ml_dtypes
 
     return float(np.sqrt(float(ml_dtypes.finfo(dtype).eps)))

@@ -1,9 +1,9 @@
-"""Inside a program: which of the operators that its compiler sees fail by themselves?
+"""Finds which of the operators that a compiler sees in a program fail by themselves.
 
-An operator of ours may be several of ONNX or torch (`var` sums and divides), and idioms, texts and the tests of others
-are programs that nobody drew as a graph of ours. The reducer reads such a program (`diagnose/reduce`); what it calls is
-run alone, then two and three calls together, on what they are given in the whole. What fails there is the bug, and has
-one name wherever it is met: that of the calls, also where all of them are needed.
+A generated operator may be several of ONNX or torch (`var` sums and divides), and idioms, texts and tests of others are
+not generated graphs. The reducer reads such a program (`diagnose/reduce`); its calls are run alone, then two and three
+together, on the values that they get in the whole. The calls that fail name the bug, so it has one name wherever it is
+met.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PATIENCE = 20.0  # seconds for one program, and again for the plainest form of e
 
 
 class InnerParts:
-    """Finds them, by screening, until the deadline (`time.monotonic`)."""
+    """Finds the failing operators inside a program by screening, until the deadline (`time.monotonic`)."""
 
     def __init__(self, pool: Pool, screening: PartScreening, deadline: float) -> None:
         self._pool = pool
@@ -56,31 +56,32 @@ class InnerParts:
         self._deadline = deadline
 
     def of(self, failing: Screened) -> list[Screened]:
-        """The smallest sets of operators that fail as the program does, in their plainest form; nothing when there is
-        none but a graph of ours itself, by the names that it has already."""
+        """Return the smallest sets of operators that fail as the program does, in their plainest form. The list is
+        empty if there is none but a generated graph itself under the names that it has already."""
         assert failing.made
         graph = failing.made.graph
         if failing.made.program.framework not in TRACERS or failing.made.grad:
             return []
-        if graph and graph.varying:  # what fails at a second size is one whole
+        if graph and graph.varying:  # a program that fails at a second size is not cut
             return []
         program = FailingProgram(self._pool, self._screening, failing)
         if program.base is None:
             return []
-        end = self._patience()  # a first reader imports for seconds
+        end = self._patience()  # the first reader imports for seconds
 
         def explains(part: Screened) -> bool:
-            """A wrong result may come of any other one; an error or a crash is that of the part."""
+            """True if a part may explain the failure: a wrong result may cause any other; an error or a crash must be
+            the same."""
             if failing.kind not in VALUE_KINDS:
                 return (part.kind, part.evidence.message) == (failing.kind, failing.evidence.message)
-            wrong = part.kind in VALUE_KINDS or is_unchanged_input(part)  # here an input, a value in between there
+            wrong = part.kind in VALUE_KINDS or is_unchanged_input(part)  # an input here may be computed there
             return wrong and bool(part.evidence.policies) <= bool(failing.evidence.policies)
 
         found: list[Screened] = []
         if len(program.base.graph.nodes) > 1:
             found = Cutting(failing, program.base, program.screened, end, explains).parts()
             found = [part for part in found if part is not failing and explains(part)]
-        # What is no graph of ours has no plainer form elsewhere.
+        # Programs that are not generated graphs have no plainer form elsewhere.
         wanted = not program.is_named_like(graph) if graph else failing.kind in VALUE_KINDS
         if not found and wanted:
             found = [part for part in program.screened([program.base.graph]) if explains(part)]
@@ -89,7 +90,8 @@ class InnerParts:
         return [self._plainest(self._product_alone(part) or part) for part in found]
 
     def _product_alone(self, part: Screened, program: FailingProgram | None = None) -> Screened | None:
-        """The product of a part that is a product and more, where that is what is wrong about it."""
+        """Return the product of a part that consists of a product and more, if the product explains the failure, else
+        None."""
         if part.sample or part.kind not in VALUE_KINDS or not (program or has_product(part.coverage)):
             return None
         program = program or FailingProgram(self._pool, self._screening, part)
@@ -106,9 +108,9 @@ class InnerParts:
         return alone if follows else None
 
     def _plainest(self, part: Screened) -> Screened:
-        """The same steps as for a graph of ours (`PlainestForm`, `PlainestFunctions`)."""
+        """Make a part plain by the same steps as a generated graph (`PlainestForm`, `PlainestFunctions`)."""
         read: Screened | None = None
-        end = self._patience()  # of its own: what takes long to find would go by another name
+        end = self._patience()  # its own time limit: a bug found late would go by another name
         steps = (
             self._on_ordinary_numbers,
             self._in_plainer_dtype,
@@ -180,7 +182,7 @@ class InnerParts:
         if program.base is None:
             return False
         smallest, *_ = Cutting(part, program.base, program.screened, end).parts()
-        return smallest is part and time.monotonic() < end  # else not all smaller ones were asked about
+        return smallest is part and time.monotonic() < end  # otherwise not all smaller parts were tried
 
 
 def _small_floats(array: Array) -> Array:
@@ -188,7 +190,7 @@ def _small_floats(array: Array) -> Array:
 
 
 def is_unchanged_input(part: Screened) -> bool:
-    """Does the result lack nothing but what should have been written to an input?"""
+    """True if the only fault is that values are missing that should have been written to inputs."""
     wanted, came = set(part.evidence.wanted), set(part.evidence.came)
     lacking = wanted - came
     written = all(name.startswith(WRITTEN_TO) for name in lacking)

@@ -1,8 +1,8 @@
-"""What shows in a later call of a compiled program alone: it is cut, and made plain, with the calls before.
+"""Reduces failures that show only in a later call of a compiled program, together with the calls before.
 
-A compiler may keep something of one call for the next, a result or a size. The parts of such a program are right when
-they are called once: each is compiled, called on what it was given in the earlier calls, and then on what it was given
-in the one that failed.
+A compiler may keep something of one call for the next, such as a result or a size. The parts of such a program are
+right when they are called once: each part is compiled, called on the values of the earlier calls, and then on those of
+the failing one.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from driftline.generate.random_graph import GROWTH, resized
 
 
 def in_fewest_calls(screening: PartScreening, whole: Screened) -> Screened:
-    """The program called no more often than it takes: once, if that fails; else in the calls at one size, if that
-    does."""
+    """Return the program with as few calls as it needs to fail: one, or those at one size, or all."""
     graph = screening.graph_as_it_failed(whole)
     if not whole.sample or graph is None:
         return whole
@@ -38,12 +37,13 @@ def in_fewest_calls(screening: PartScreening, whole: Screened) -> Screened:
 
 
 def calls_of(screening: PartScreening, failing: Screened) -> list[Arrays]:
-    """Its inputs, up to those that it failed on."""
+    """Return the inputs of all calls, up to those on which the program failed."""
     return [dict(sample.arrays) for sample in screening.calls(failing).samples]
 
 
 class CallByCall:
-    """Asks for parts of a program that fails in a later call, on what the program computed in each of its calls."""
+    """Builds requests for parts of a program that fails in a later call, on the values that the program computed in
+    each call."""
 
     def __init__(self, graph: Graph, values: str, calls: int) -> None:
         self._graph = graph
@@ -54,7 +54,7 @@ class CallByCall:
         self._varying = {number for number, (one, other) in enumerate(pairs) if one != other}
 
     def asked(self, screening: PartScreening, part: Graph, sources: Sequence[int]) -> ProgramRequest:
-        """A part that is given nothing whose size changes has one size."""
+        """Return the request for a part. If none of its operands changes in size, the part has one size."""
         varying = self._graph.varying if self._varying.intersection(sources) else 0
         return screening.on_values(replace(part, varying=varying), self._values, sources, self._calls)
 
@@ -64,8 +64,8 @@ class CallByCall:
 
 
 class PlainLaterCall:
-    """The plainest form of a part that is right in a first call: without gradient, in the plainest dtype, until the
-    deadline (`time.monotonic`). What is asked once there (`PlainestForm`) says nothing of it."""
+    """Finds the plainest form of a part that passes in a first call: without gradient, in the plainest dtype, until the
+    deadline (`time.monotonic`). `PlainestForm`, which calls a part once, does not apply."""
 
     def __init__(self, screening: PartScreening, language: str, deadline: float) -> None:
         self._screening = screening
@@ -73,6 +73,7 @@ class PlainLaterCall:
         self._deadline = deadline
 
     def of(self, part: Screened) -> Screened:
+        """Return the plainest form of a part that fails in a later call."""
         for simpler in (self._untransformed, self._in_plainer_dtype):
             graph = part.made.graph if part.made else None
             if not part.sample or graph is None or time.monotonic() > self._deadline:
@@ -81,8 +82,7 @@ class PlainLaterCall:
         return part
 
     def _untransformed(self, part: Screened, graph: Graph) -> Screened:
-        """What is wrong about the result itself of a later call is wrong about its gradient, in whatever way: it may
-        have none any more."""
+        """Return the part without gradient or transformation if that is also wrong in this call, in whatever way."""
         if not (graph.grad or graph.transform):
             return part
         calls = calls_of(self._screening, part)
@@ -92,7 +92,7 @@ class PlainLaterCall:
         return plain if wrong and bool(plain.evidence.policies) == bool(part.evidence.policies) else part
 
     def _in_plainer_dtype(self, part: Screened, graph: Graph) -> Screened:
-        """The first that fails as the part does, and in a later call as well."""
+        """Return the part in the first plainer dtype in which it fails in the same way, also in a later call."""
         calls = calls_of(self._screening, part)
         requests = [
             self._screening.in_calls(plain, [cast(arrays, old, new) for arrays in calls])
@@ -104,7 +104,7 @@ class PlainLaterCall:
 
 
 def _called(screening: PartScreening, whole: Screened, graph: Graph, calls: Sequence[Arrays]) -> ProgramRequest:
-    """The program at one size, on these inputs alone."""
+    """Return a request for the program at one size, on these inputs alone."""
     assert whole.made
     origins = (whole.made.origins[whole.sample],) * len(calls)
     return replace(whole.request, graph=graph, inputs=screening.in_calls(graph, calls).inputs, strategies=origins)

@@ -1,9 +1,8 @@
-"""Suspects that nobody has time for, held against the bugs that are known already: many at a time, in few jobs.
+"""Matches suspects that there is no time to examine against the known bugs: many at a time, in few jobs.
 
-A suspect is settled by this when it passes or is rejected now, when it is a known bug itself, or when parts of it
-fail as known bugs do (the same operators, the same kind, the same class of dtype), or as parts did that turned out to
-be known bugs, the rest of it passes, and what is wrong about the whole follows from what is wrong about the parts. What
-is left may be new, and stays unexamined.
+A suspect is settled if it passes or is rejected now, or is a known bug itself. It is also settled if some parts fail as
+known bugs do (the same operators, kind and class of dtype), or as parts that turned out to be known bugs, the rest
+passes, and the failure of the whole follows from that of the parts. All other suspects may be new and stay unexamined.
 """
 
 from __future__ import annotations
@@ -37,50 +36,52 @@ from driftline.store import Bug
 from driftline.store.hunts import Suspect
 
 AT_ONCE = 24  # suspects of one batch
-_PATIENCE = 20.0  # seconds, for making the failing parts of a batch plain
+_PATIENCE = 20.0  # seconds, for finding the plainest form of the failing parts of a batch
 
 
 @dataclass
 class _Whole:
-    """A failing program that can be cut: its values are known."""
+    """A failing program with known values, which can be cut into parts."""
 
-    place: int  # of its suspect in the batch
+    place: int  # index of its suspect in the batch
     failing: Screened
     graph: Graph
     values: str
     base: Evaluated
-    bugs: dict[str, Bug] = field(default_factory=dict)  # known ones, of parts that fail
-    explained: set[int] = field(default_factory=set)  # the operators of those parts
-    parts: list[ProgramGraph] = field(default_factory=list)  # those parts
+    bugs: dict[str, Bug] = field(default_factory=dict)  # known bugs of the parts that fail
+    explained: set[int] = field(default_factory=set)  # operators of those parts
+    parts: list[ProgramGraph] = field(default_factory=list)  # the failing parts themselves
 
     def nodes_of(self, part: ProgramGraph) -> set[int]:
         producers = self.base.graph.producers
         return {producers[number] for node in part.nodes for number in node.outputs}
 
     def may_fail_by(self, part: Screened) -> bool:
-        """A wrong result may come of any other one, but less precision does not make it plainly wrong, and an error or
-        a crash is that of the part."""
+        """True if a failing part may cause the failure of the whole. A wrong result may cause any other, but reduced
+        precision does not cause a plainly wrong result; an error or a crash must be the same."""
         whole = self.failing
         if whole.kind not in VALUE_KINDS:
             return (part.kind, part.evidence.message) == (whole.kind, whole.evidence.message)
         return part.kind in VALUE_KINDS and (bool(whole.evidence.policies) or not part.evidence.policies)
 
     def follows(self, parts: PartScreening) -> bool:
-        """Is that all? Of parts that are fused something else may be wrong."""
+        """True if the failure of the whole follows from the failing parts alone. Fusing the parts may make something
+        else wrong."""
         if self.failing.kind not in VALUE_KINDS:
             return True
         values = load_samples(self.values)[0]
         return follows(parts, self.failing, self.graph, self.base, values, self.parts)
 
     def rest(self) -> ProgramGraph | None:
-        """What is left without the failing parts, fed with what these should compute; `None` when nothing is left."""
+        """Return the program without its failing parts, fed with the right results of these; None if no operator is
+        left."""
         left = set(range(len(self.base.graph.nodes))) - self.explained
         kept = keep(self.base, left, OPEN) if left else None
         return kept[0] if kept else None
 
 
 class Matching:
-    """Holds suspects of one target against its bugs, with so many workers at a time."""
+    """Matches the suspects of one target against its bugs, with `jobs` workers at a time."""
 
     def __init__(self, triage: Triage, target: Target, form: str, options: CheckOptions, jobs: int = 1) -> None:
         self._triage = triage
@@ -92,7 +93,7 @@ class Matching:
         self._known |= triage.forms.operators(target.backend)
 
     def settled(self, suspects: Sequence[Suspect]) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
-        """Those of the suspects about which something is known now."""
+        """Yield the suspects that could be settled, with their results."""
         options = self._options
         for at in range(0, len(suspects), AT_ONCE):
             batch = suspects[at : at + AT_ONCE]
@@ -114,7 +115,7 @@ class Matching:
                         yield suspect, ExaminedSuspect("gone", reason=reason)
 
     def _bugs_that_explain(self, wholes: Sequence[Screened], parts: PartScreening) -> dict[int, list[Bug]]:
-        """The known bugs of programs that fail for no other reason, by their places."""
+        """Return, by index, the known bugs of the programs that fail for no other reason."""
         found: dict[int, list[Bug]] = {}
         to_cut: list[_Whole] = []
         for place, failing in enumerate(wholes):
@@ -125,7 +126,7 @@ class Matching:
             elif cut := self._to_cut(place, failing, parts):
                 to_cut.append(cut)
         plainest = PlainestForm(parts, LANGUAGE[self._form], time.monotonic() + _PATIENCE)
-        for size in range(1, LARGEST + 1):  # a larger part may fail because of a smaller one in it
+        for size in range(1, LARGEST + 1):  # a larger part may fail because of a smaller part of it
             asked = [(whole, part) for whole in to_cut for part in self._parts_to_ask(whole, size)]
             requests = [_on_values(parts, whole, part) for whole, part in asked]
             for (whole, part), answer in zip(asked, parts.screen(requests), strict=True):
@@ -145,7 +146,7 @@ class Matching:
         return {whole.place: list(whole.bugs.values()) for whole in sound if whole.follows(parts)}
 
     def _to_cut(self, place: int, whole: Screened, parts: PartScreening) -> _Whole | None:
-        """A program that has the operators of a known bug, with its values."""
+        """Return a program with its values if it has all operators of a known bug, else None."""
         graph = parts.graph_as_it_failed(whole)
         if graph is None or not any(known <= spelled_alike(operators_in(whole)) for known in self._known):
             return None
@@ -153,7 +154,7 @@ class Matching:
         return _Whole(place, whole, graph, values, read_generated(graph)) if values else None
 
     def _parts_to_ask(self, whole: _Whole, size: int) -> Iterator[ProgramGraph]:
-        """Parts whose operators are those of a known bug, and that hold none that is known to fail."""
+        """Yield the parts that have the operators of a known bug and do not overlap with failing parts."""
         for part in parts_of(whole.base, size) if size <= len(whole.graph.nodes) else ():
             written = write_generated(part, whole.graph)
             if spelled_alike(operators_named(written)) in self._known and not whole.nodes_of(part) & whole.explained:
@@ -167,7 +168,7 @@ class Matching:
         return known or self._triage.known_form(self._target, plain, parts.needed_settings(plain))
 
     def _known_itself(self, failing: Screened, parts: PartScreening) -> Bug | None:
-        """A program or a part with the name of a known bug, or with the very error of one."""
+        """Return the known bug with the name, or the error, of a program or part; None if there is none."""
         if known := self._triage.known_error(self._target, failing):
             return known
         return self._triage.known_value(self._target, failing, parts.needed_settings(failing), least=1)

@@ -1,4 +1,4 @@
-"""Screening of variations of one suspect: what failed, on which inputs, and how the next program is asked for."""
+"""Screens variations of one suspect: builds their requests and returns their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PART = ProgramRequest("part", "", 0, strategies=("part",), seed="")
 
 
 class PartScreening:
-    """Screens programs on the target of the suspect."""
+    """Screens programs on the target of a suspect, and builds the requests for its parts and variations."""
 
     def __init__(self, screening: Screening, target: Target, options: CheckOptions) -> None:
         self._screening = screening
@@ -35,7 +35,7 @@ class PartScreening:
         return self._screening.screen(requests, self._target) if requests else []
 
     def graph_as_it_failed(self, failing: Screened) -> Graph | None:
-        """The graph of a program, at the size at which it failed."""
+        """Return the graph of a program at the size at which it failed, or None if it has no graph."""
         assert failing.made
         graph = failing.made.graph
         if graph is None:
@@ -47,13 +47,13 @@ class PartScreening:
         return replace(graph, varying=0)
 
     def inputs(self, failing: Screened) -> Arrays:
-        """What it failed on."""
+        """Return the inputs on which a program failed."""
         assert failing.made
         return dict(case_of(failing.made, self._target, self._options, [failing.sample]).samples[0].arrays)
 
     def values(self, failing: Screened, graph: Graph, calls: Sequence[Arrays] = ()) -> str | None:
-        """What every value of the graph is on these inputs, or in each of several calls, in a file; `None` when it
-        cannot be found out."""
+        """Write all values of a graph to a file, on these inputs or in each of several calls, and return its path; None
+        if they cannot be computed."""
         given = calls or [self.inputs(failing)]
         answer = self._screening.prepare([self.in_calls(everything_returned(graph), given)])[0]
         if not isinstance(answer, PreparedProgram):
@@ -71,52 +71,52 @@ class PartScreening:
         return self.in_calls(graph, [arrays])
 
     def in_calls(self, graph: Graph, calls: Sequence[Arrays]) -> ProgramRequest:
-        """Compiled once, and called on each of these inputs in turn."""
+        """Return a request to compile a graph once and call it on each of these inputs in turn."""
         return replace(PART, graph=graph, inputs=self._written(*calls), strategies=PART.strategies * len(calls))
 
     def on_values(self, graph: Graph, values: str, sources: Sequence[int], calls: int = 1) -> ProgramRequest:
-        """A part of a program whose values are in a file, of so many calls. `sources[i]` is the number there of leaf
-        i."""
+        """Return a request for a part, called `calls` times, on values of the whole program that are in a file.
+        `sources[i]` is the number of leaf i in that file."""
         return replace(PART, graph=graph, values=values, sources=tuple(sources), strategies=PART.strategies * calls)
 
     def on_arrays(self, graph: Graph, values: Arrays, sources: Sequence[int]) -> ProgramRequest:
-        """The same with values in memory."""
+        """Return a request for a part, on values in memory."""
         return self.on_values(graph, self._written(values), sources)
 
     def new_folder(self) -> Path:
-        """For files that live as long as the screening."""
+        """Return a new folder, deleted with the screening."""
         return Path(tempfile.mkdtemp(dir=self._screening.folder))
 
     def of_program(self, made: PreparedProgram, coverage: tuple[tuple[str, str], ...]) -> ProgramRequest:
-        """A part of a program that is no graph of ours, which was written as a program."""
+        """Return a request for a part that was written as a program, without a graph."""
         place, strategies = str(made.program.path), PART.strategies * len(made.origins)
         return replace(PART, model=place, inputs=made.tensors, strategies=strategies, coverage=coverage)
 
     def calls(self, failing: Screened) -> Case:
-        """The program with its inputs, up to those that it failed on."""
+        """Return the program as a case, with its inputs up to the failing ones."""
         assert failing.made
         return case_of(failing.made, self._target, self._options, range(failing.sample + 1))
 
     def first_results(self, requests: Sequence[ProgramRequest]) -> list[list[Array] | None]:
-        """What the target returns."""
+        """Return the results of the target for the first sample of each program, or None where it returns none."""
         return self._screening.first_results(requests, self._target)
 
     def first_outputs(self, request: ProgramRequest) -> Arrays | None:
-        """What the target returns, and what it made of inputs that it wrote to."""
+        """Return the results of the target, and the inputs that it wrote to, or None."""
         return self._screening.first_outputs([request], self._target)[0]
 
     @property
     def writes_to_inputs(self) -> bool:
-        """Is the target given the inputs themselves, and not copies?"""
+        """True if the target is given the inputs themselves, not copies."""
         return BACKENDS.get(self._target.backend).mutates
 
     def references(self, request: ProgramRequest) -> list[Array] | None:
-        """What the framework itself returns."""
+        """Return the results of the framework itself, or None if it cannot run the program."""
         answer = self._screening.prepare([request])[0]
         return own_results(native_of(answer)[0]) if isinstance(answer, PreparedProgram) else None
 
     def again(self, failing: Screened, instead: Arrays | None = None) -> ProgramRequest:
-        """The request that makes this very program on this very sample once more, or on others."""
+        """Return a request for the same program on the failing sample, or on the inputs `instead`."""
         assert failing.made
         graph = self.graph_as_it_failed(failing) or failing.request.graph
         origin = failing.made.origins[failing.sample]
@@ -124,12 +124,13 @@ class PartScreening:
         return replace(failing.request, graph=graph, inputs=inputs, strategies=(origin,))
 
     def needed_settings(self, failing: Screened) -> tuple[str, ...]:
-        """The settings of the target without which it passes, as circumstances: an experiment for each."""
+        """Return the settings of the target without which the program passes, as circumstances; each takes an
+        experiment."""
         plainer = list(targets_without(self._target))
         if not plainer:
             return ()
         again = self.again(failing)
-        if self.screen([again])[0].judgement != "fail":  # it takes more than this sample: nothing can be concluded
+        if self.screen([again])[0].judgement != "fail":  # it fails only with more samples: nothing follows
             return ()
         answers = {setting: self._screening.screen([again], target)[0] for setting, target in plainer}
         return tuple(setting for setting, answer in answers.items() if answer.judgement == "pass")

@@ -1,9 +1,9 @@
-"""Several calls that fail together, with a plain function in the place of one of them.
+"""Replaces one of several calls that fail together by a plain function.
 
-A compiler that loses the bias before whichever activation loses it before five, and one that loses writes through views
-loses them in `relu_` and `sigmoid_`. Where it fails with a plain function and with another one besides, no function in
-particular is to blame, and the part goes by the plain one. What is reported was seen to fail, and no smaller part of it
-does: where `relu` itself is wrong, that is another bug.
+A compiler that loses the bias before any activation function loses it before five, and one that loses writes through
+views loses them in `relu_` and `sigmoid_`. If it fails with two plain functions, no particular function is to blame,
+and the bug is named after the plainer one. The reported part was seen to fail while no smaller part of it does: if
+`relu` itself is wrong, that is another bug.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from driftline.diagnose.reduce.generated import read_generated, write_generated
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramNode, short_name
 from driftline.generate.mutate import retyped
 
-MOST_CALLS = 3  # of a part whose functions are made plain
-_TOO_DEAR = (Kind.TIMEOUT, Kind.OOM)  # each try would take as much again
+MOST_CALLS = 3  # calls of the largest part whose functions are replaced
+_TOO_DEAR = (Kind.TIMEOUT, Kind.OOM)  # each try would take as long again
 
 
 @dataclass(frozen=True)
 class PlainFunctions:
-    """Functions of one operand in some language, the plainest first, and those that write to it."""
+    """Functions of one operand in a language, the plainest first, and those that write to their operand."""
 
     functions: tuple[str, ...]
     in_place: tuple[str, ...] = ()
-    attributes: Mapping[str, Any] = field(default_factory=dict)  # of each
-    special: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of those that have others
+    attributes: Mapping[str, Any] = field(default_factory=dict)  # attributes of each node
+    special: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # attributes of the nodes that need others
 
     def instead_of(self, node: ProgramNode, others: Collection[str]) -> list[ProgramNode]:
-        """Two calls in the place of one, the plainer first, beside calls of other functions; none in the place of what
-        is as plain itself, or where there are no two."""
+        """Return two plain calls that may replace a node, the plainer first; functions in `others` are not used.
+        Returns an empty list if the node is the plainest itself, or if there are not two."""
         used, own = _spelled(others), _spelled([node.op])
         free = [name for name in (self.in_place if node.effects else self.functions) if not _spelled([name]) & used]
         names = [name for name in free if _spelled([name]) != own][:2]
@@ -62,7 +62,7 @@ OF_TORCH = PlainFunctions(
 
 
 class PlainestFunctions:
-    """Finds them for parts that are graphs of ours, by screening, until the deadline (`time.monotonic`)."""
+    """Replaces functions in parts with generated graphs, by screening, until the deadline (`time.monotonic`)."""
 
     def __init__(self, screening: PartScreening, language: str, deadline: float) -> None:
         self._screening = screening
@@ -70,6 +70,7 @@ class PlainestFunctions:
         self._deadline = deadline
 
     def of(self, part: Screened) -> Screened:
+        """Return a part with as many of its functions as possible replaced by plain ones."""
         for _ in range(MOST_CALLS):
             plainer = self._with_one_more(part)
             if plainer is part:
@@ -99,23 +100,24 @@ class PlainestFunctions:
 
     def _is_smallest(self, part: Screened) -> bool:
         smallest, *_ = SmallestParts(self._screening, self._deadline).of(part)
-        return smallest is part and time.monotonic() < self._deadline  # else not all smaller ones were asked about
+        return smallest is part and time.monotonic() < self._deadline  # otherwise not all smaller parts were tried
 
 
 def may_be_any_function(part: Screened) -> bool:
-    """Is it worth trying? What shows in a later call alone is another bug than what shows in each."""
+    """True if replacing functions is worth a try. A failure that shows only in a later call is another bug."""
     return not part.sample and part.kind not in _TOO_DEAR
 
 
 def fails_with_both(answers: list[Screened], part: Screened) -> Screened | None:
-    """The plainer of two forms that both fail as the part does."""
+    """Return the plainer of two results if both fail as the part does, else None."""
     alike = [answer for answer in answers if same_failure(answer, part) and not answer.sample]
     return alike[0] if len(alike) == 2 else None
 
 
 def with_plain_function(base: Evaluated, plain: PlainFunctions) -> Iterator[list[ProgramGraph]]:
-    """The same program in two forms, each with another function in the place of one call that returns what its first
-    operand is like. Operands from outside are dropped; a call that reads a second result stays."""
+    """Yield pairs of the program in which one call is replaced by two other functions. Only calls whose result is like
+    their first operand are replaced; their other operands are dropped if they come from outside. A call with several
+    results stays."""
     graph, types = base.graph, base.types
     if not 1 < len(graph.operators) <= MOST_CALLS:
         return

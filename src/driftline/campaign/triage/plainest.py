@@ -1,7 +1,7 @@
-"""The plainest form in which a part still fails: one size, no gradient, ordinary numbers, the plainest dtype.
+"""Finds the plainest form in which a part still fails: one size, no gradient, ordinary numbers, the plainest dtype.
 
-A bug goes by its plainest failure, so that it has one name wherever it is met. A part that fails in a plainer way is
-reported in that way, and what is reported was checked: nothing is concluded from a likeness.
+A bug is named after its plainest failure, so that it has one name wherever it is met. A part that fails in a plainer
+form is reported in that form, after that form was checked.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from driftline.diagnose.reduce.leaves import ArrayChange
 from driftline.generate.graph import Graph
 from driftline.generate.mutate import retyped
 
-SCALES = (1.0, 16.0)  # of ordinary numbers
+SCALES = (1.0, 16.0)  # standard deviations of ordinary numbers
 PLAIN_FLOAT = "float32"
-DRAWN = ("random", "specials", "random", "specials")  # where other inputs come from, for a program in a plainer dtype
+DRAWN = ("random", "specials", "random", "specials")  # strategies of other inputs, for a plainer dtype
 _OF_NUMBERS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
 
 
 class PlainestForm:
-    """Finds it for parts that are graphs of ours, by screening, until the deadline (`time.monotonic`)."""
+    """Finds the plainest form of parts with generated graphs, by screening, until the deadline (`time.monotonic`)."""
 
     def __init__(self, screening: PartScreening, language: str, deadline: float) -> None:
         self._screening = screening
@@ -39,6 +39,7 @@ class PlainestForm:
         self._deadline = deadline
 
     def of(self, part: Screened) -> Screened:
+        """Return the plainest form found of a part that still fails."""
         steps = (
             self._at_one_size,
             self._untransformed,
@@ -54,23 +55,23 @@ class PlainestForm:
         return part
 
     def _at_one_size(self, part: Screened, graph: Graph) -> Screened:
-        """Called once, at the size at which it failed."""
+        """Return the part called once, at the size at which it failed, if it fails in the same way."""
         if not (part.made and part.made.graph and part.made.graph.varying):
             return part
         alone = self._asked(graph, self._screening.inputs(part))
         return alone if same_failure(alone, part) else part
 
     def _untransformed(self, part: Screened, graph: Graph) -> Screened:
-        """Without its gradients or its transformation, on the same inputs."""
+        """Return the part without gradient or transformation, on the same inputs, if it is still wrong."""
         if not (graph.grad or graph.transform):
             return part
         plain = self._asked(_function_alone(graph), self._screening.inputs(part))
         return plain if same_failure(plain, part) or as_wrong(plain, part) else part
 
     def _on_ordinary_numbers(self, part: Screened, graph: Graph) -> Screened:
-        """What shows in a NaN, a tie or a gradient says nothing more where all ordinary numbers come out wrong. Where
-        some come out right, it is a bug of its own; but a gradient that is wrong about a NaN is that of a function
-        which is wrong about any."""
+        """Return the part on ordinary numbers if it is plainly wrong on all of them. If it is right on some, it is a
+        bug of its own; but a gradient that is wrong about a NaN is a bug of a function that is wrong on any ordinary
+        numbers."""
         if not may_be_plainer(part, with_gradient=graph.grad):
             return part
         given, plain = self._screening.inputs(part), _function_alone(graph)
@@ -103,7 +104,7 @@ class PlainestForm:
         return part
 
     def _in_floats(self, part: Screened, graph: Graph) -> Screened:
-        """A program without floats, where the same one of floats is wrong too."""
+        """Return the part with floats instead of integers, masks or complex numbers, if that fails too."""
         if not may_be_floats(part, [leaf.type.dtype for leaf in graph.leaves]):
             return part
         given = self._screening.inputs(part)
@@ -127,7 +128,7 @@ class PlainestForm:
         return part
 
     def _of_floats(self, graph: Graph) -> Iterator[tuple[Collection[int], Graph]]:
-        """The same program with floats in the place of some leaves: which, and the program."""
+        """Yield the program with floats at some leaves, with the set of these leaves."""
         for numbers in of_floats([leaf.type.dtype for leaf in graph.leaves]):
             leaves = tuple(
                 replace(leaf, type=leaf.type.with_dtype(PLAIN_FLOAT)) if at in numbers else leaf
@@ -156,11 +157,12 @@ def _as_floats(arrays: Arrays, names: Collection[str]) -> Arrays:
 
 
 def _as_precise(result: Screened, part: Screened) -> bool:
-    """Less precision does not stand for a wrong result, nor the other way round."""
+    """True if both results, or neither, are explained by reduced precision."""
     return bool(result.evidence.policies) == bool(part.evidence.policies)
 
 
 def same_failure(result: Screened, part: Screened) -> bool:
+    """True if a result fails in the same way as the part."""
     if result.judgement != "fail" or not _as_precise(result, part):
         return False
     if result.kind != part.kind:  # a drift and a wrong value have one name
@@ -169,57 +171,58 @@ def same_failure(result: Screened, part: Screened) -> bool:
 
 
 def as_wrong(result: Screened, part: Screened) -> bool:
-    """A wrong result of the function, whichever, where there is one with its gradient."""
+    """True if the function itself gives any wrong result where its gradient is wrong."""
     both = result.kind in VALUE_KINDS and part.kind in VALUE_KINDS
     return result.judgement == "fail" and both and bool(result.evidence.policies) <= bool(part.evidence.policies)
 
 
 def in_same_way(result: Screened, part: Screened) -> bool:
-    """Does it fail in a plainer dtype as the part does? What is merely less precise in a narrow one, and plainly wrong
-    in a wider one on the same numbers, is the bug that is seen there."""
+    """True if the result in a plainer dtype fails as the part does. A part that is only imprecise in a narrow dtype,
+    and plainly wrong in a wider one on the same numbers, is the bug of the wider dtype."""
     imprecise = part.kind in _OF_NUMBERS and bool(part.evidence.policies)
     return same_failure(result, part) or (imprecise and is_plainly_wrong(result))
 
 
 def drawn(request: ProgramRequest) -> ProgramRequest:
-    """The program on other inputs. In a wide dtype the numbers on which it failed may be beyond the range of a plainer
-    one, or be no ties there."""
+    """Return the request with newly drawn inputs. The failing inputs may be outside the range of a plainer dtype, or no
+    ties there."""
     return replace(request, inputs="", strategies=DRAWN, seed="plainer")
 
 
 def plainly_wrong_alone(screening: PartScreening, answers: Sequence[Screened]) -> Screened | None:
-    """The first that is plainly wrong also in a first call, on that sample: what an earlier call leaves behind is
-    another bug."""
+    """Return the first plainly wrong answer if it is also wrong in a first call, else None: an effect of an earlier
+    call is another bug."""
     wrong = next(filter(is_plainly_wrong, answers), None)
     again = screening.screen([screening.again(wrong)])[0] if wrong else None
     return again if again and is_plainly_wrong(again) else None
 
 
 def is_plainly_wrong(result: Screened) -> bool:
-    """Wrong numbers, and nothing that a bug's name would tell of them."""
+    """True if numbers are wrong in a way that a bug's name does not mention."""
     return result.judgement == "fail" and bool(result.kind) and is_plain(Kind(result.kind), result.evidence)
 
 
 def may_be_plainer(part: Screened, *, with_gradient: bool = False) -> bool:
-    """Is it worth trying on ordinary numbers? What has a wrong shape or dtype has it on any."""
+    """True if a part is worth trying on ordinary numbers. A wrong shape or dtype shows on any numbers."""
     wrong = part.kind in _OF_NUMBERS and not part.evidence.policies
     return wrong and (with_gradient or not is_plainly_wrong(part))
 
 
 def may_be_floats(part: Screened, dtypes: Sequence[str]) -> bool:
-    """Is it a wrong result of integers, masks or complex numbers alone, or has it other results than are wanted?"""
+    """True if a part is wrong on integers, masks or complex numbers alone, or returns other results than expected."""
     wrong = part.kind in (*_OF_NUMBERS, Kind.WRONG_STRUCTURE) and not part.evidence.policies
     return wrong and bool(dtypes) and not any(map(is_float, dtypes))
 
 
 def of_floats(dtypes: Sequence[str]) -> list[set[int]]:
-    """Which operands are tried as floats: all but masks beside numbers, or the first: others may be indices."""
+    """Return the sets of operands to try as floats: all except masks beside numbers, or only the first, since others
+    may be indices."""
     numbers = {at for at, dtype in enumerate(dtypes) if dtype != "bool"} or set(range(len(dtypes)))
     return [numbers] if len(numbers) < 2 else [numbers, {min(numbers)}]
 
 
 def same_numbers(screening: PartScreening, result: Screened, again: ProgramRequest, part: Screened) -> bool:
-    """Does it fail in the same way, and with the very same numbers as the part gives when it is run `again`?"""
+    """True if a result fails as the part does, with the same numbers that the part returns when it is run `again`."""
     if not same_failure(result, part):
         return False
     mine, other = screening.first_results([screening.again(result), again])
@@ -232,7 +235,7 @@ def same_numbers(screening: PartScreening, result: Screened, again: ProgramReque
 
 
 def has_the_same_structure(result: Screened, part: Screened) -> bool:
-    """Are the same results missing, or there besides, as of a part whose results are not those that are wanted?"""
+    """True if the part and the result lack the same outputs, and have the same unexpected ones."""
     if part.kind != Kind.WRONG_STRUCTURE or not same_failure(result, part):
         return False
     mine, other = result.evidence, part.evidence
@@ -240,8 +243,8 @@ def has_the_same_structure(result: Screened, part: Screened) -> bool:
 
 
 def small(array: Array) -> Array:
-    """Integers of few digits, which keep their signs, and are zero where they were: with large ones, sums and products
-    are other numbers in floats. Anything else stays what it is."""
+    """Return small integers with the same signs and zeros, since sums and products of large ones differ in floats.
+    Other arrays are returned unchanged."""
     if not np.issubdtype(array.dtype, np.integer):
         return array
     digit = np.fmod(array, array.dtype.type(7))
@@ -249,13 +252,13 @@ def small(array: Array) -> Array:
 
 
 def in_floats(array: Array) -> Array:
-    """Of a complex number, the real part."""
+    """Return an array as floats; of complex numbers, the real part."""
     return (array.real if np.iscomplexobj(array) else array).astype(PLAIN_FLOAT)
 
 
 def plain_numbers(scale: float, name: str) -> ArrayChange:
-    """Floats become numbers around zero, of that size; integers and masks stay what they are. One name, the same
-    numbers each time."""
+    """Return a function that replaces floats by normal numbers with standard deviation `scale`; integers and masks
+    stay. The same name gives the same numbers."""
     drawn = np.random.default_rng(zlib.crc32(name.encode()))
 
     def change(array: Array) -> Array:

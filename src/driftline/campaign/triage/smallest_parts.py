@@ -1,7 +1,7 @@
-"""The parts of a suspect that are worth a report: small ones that fail by themselves.
+"""Finds the parts of a suspect that are worth a report: small ones that fail by themselves.
 
-The generated graph is cut by the reducer (`diagnose/reduce`) before it is written as a program. A part fails by itself
-on the values that the whole computed, so any failure counts, of whatever kind: nothing has to be assumed to trust it.
+The reducer (`diagnose/reduce`) cuts the generated graph before it is written as a program. A part is run on the values
+that the whole computed, so any failure of it counts.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from driftline.execute.pool import PoolExpired
 from driftline.generate.naming import named, pattern
 
 MOST_REPORTED = 4  # parts of one suspect
-IMPRECISE = 2  # of them, parts that are merely less precise, beside one that is wrong
-FEWEST = 2  # operators of a part that no smaller part explains: single ones were asked about
+IMPRECISE = 2  # of these, parts that are only imprecise, beside one that is wrong
+FEWEST = 2  # operators of a part that no smaller part explains: single operators were tried before
 
 
 class SmallestParts:
-    """Finds them, by screening, until the deadline (`time.monotonic`)."""
+    """Finds the failing parts by screening, until the deadline (`time.monotonic`)."""
 
     def __init__(self, screening: PartScreening, deadline: float) -> None:
         self._screening = screening
         self._deadline = deadline
 
     def of(self, whole: Screened) -> list[Screened]:
-        """Each operator that fails alone, or the smallest set of operators that fails together."""
+        """Return each operator that fails alone, or the smallest sets of operators that fail together."""
         whole = in_fewest_calls(self._screening, whole)
         graph = whole.made.graph if whole.sample and whole.made else self._screening.graph_as_it_failed(whole)
         calls = calls_of(self._screening, whole) if whole.sample else []
@@ -51,7 +51,7 @@ class SmallestParts:
 
 
 class Cutting:
-    """The search in one program whose values are known. `ask` runs parts of it on what the whole computed there."""
+    """The search in one program whose values are known. `ask` runs parts of it on these values."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Cutting:
         deadline: float,
         explains: Callable[[Screened], bool] | None = None,
     ) -> None:
-        """`explains`: may a failing part be why the whole fails? Without it, all but less precision in a whole that is
-        plainly wrong."""
+        """`explains`: True if a failing part may cause the failure of the whole. The default accepts all, except
+        reduced precision in a whole that is plainly wrong."""
         self._whole = whole
         self._base = base
         self._screen = ask
@@ -73,6 +73,8 @@ class Cutting:
         )  # a batch is three jobs, however many programs it has
 
     def parts(self) -> list[Screened]:
+        """Return the small parts that explain the failure, or else the smallest failing program and some imprecise
+        parts."""
         imprecise: list[Screened] = []
         try:
             for parts in small_parts(self._base):
@@ -82,7 +84,7 @@ class Cutting:
                 imprecise += self._those(parts, replies, CandidateAnswer.OTHER)
             fewer_operators(self._search, self._evaluate, FEWEST)
         except BudgetEnded as ended:
-            if isinstance(ended.__cause__, PoolExpired):  # of the hunt: the suspect is examined when it is resumed
+            if isinstance(ended.__cause__, PoolExpired):  # the hunt's time is over: it is examined after a resume
                 raise ended.__cause__ from None
         smallest = self._screened.get(self._search.best.key, self._whole)
         return [smallest, *_by_pattern(imprecise)[:IMPRECISE]]
@@ -108,12 +110,12 @@ class Cutting:
         return bool(self._whole.evidence.policies) or not part.evidence.policies
 
     def _evaluate(self, part: ProgramGraph) -> Evaluated:
-        """What its values are is known: those of the whole."""
+        """Return the part with the known values of the whole."""
         return replace(self._base, graph=part)
 
 
 def _by_pattern(failing: Sequence[Screened]) -> list[Screened]:
-    """One part for each pattern and kind."""
+    """Return one part for each pattern and kind of failure."""
     found: dict[tuple[str, str], Screened] = {}
     for result in failing:
         assert result.made
