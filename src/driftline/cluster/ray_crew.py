@@ -69,7 +69,8 @@ class RayCrew:
     def match(
         self, suspects: Sequence[Suspect], target: Target, form: str, options: CheckOptions
     ) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
-        """None: at the end of its time a hunt leaves the cluster to others. `--resume` examines them."""
+        """Return nothing: at the end of its time a hunt leaves the cluster to others. `--resume` examines the
+        suspects."""
         return iter(())
 
     def interrupt(self) -> None:

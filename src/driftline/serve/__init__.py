@@ -1,4 +1,4 @@
-"""`driftline serve`: a page on a store. Bugs to browse, jobs to start and watch, stores to compare, folders to see.
+"""`driftline serve`: web pages for a store, to browse bugs, start and watch jobs, compare stores and look at folders.
 
 The server shows and asks; it runs nothing itself. Pages are the report's own templates (`driftline.report`). Work
 is done by child processes (`work.py`), one for each job, through the same calls as the commands: the server imports no

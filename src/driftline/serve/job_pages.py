@@ -38,7 +38,7 @@ def program():
 
 
 class JobPages:
-    """The addresses below /jobs."""
+    """The request handlers for the addresses below /jobs."""
 
     UPLOADS = frozenset({"/jobs/new/check"})
 
@@ -57,7 +57,7 @@ class JobPages:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
-        """While the server runs, jobs that wait are started; when it ends, those that run are stopped."""
+        """Start waiting jobs while the server runs; when it ends, stop the running ones."""
         watching = asyncio.create_task(self._advance())
         try:
             yield
@@ -128,7 +128,8 @@ class JobPages:
         return self._streamed(look)
 
     def _streamed(self, look: Callable[[], tuple[str, bool]]) -> Response:
-        """What `look` shows, whenever it has changed, until it says that nothing more will come."""
+        """Return a stream that sends the text of `look` whenever it has changed, until `look` returns True for
+        "over"."""
 
         async def changes() -> AsyncIterator[str]:
             shown, over = "", False

@@ -1,4 +1,4 @@
-"""How far a job is, kept as a listener of its events and written where the server reads it (`records.py`)."""
+"""Records the progress of a job from its events, and writes it to the file that the server reads (`records.py`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STARTING = "Starting: frameworks and compilers are being imported."  # which may
 
 
 class ProgressWriter:
-    """A listener that keeps the progress of a job, and writes it down now and then. Called from several threads."""
+    """An event listener that keeps a job's progress and writes it at intervals. Thread-safe."""
 
     def __init__(self, folder: Path, progress: JobProgress) -> None:
         self._folder = folder
@@ -70,7 +70,7 @@ class ProgressWriter:
         records.save_progress(self._folder, self._progress)
 
     def say(self, line: str) -> None:
-        """A line of the log of what happened."""
+        """Add a line to the job's log of events."""
         with self._lock:
             self._keep(line)
 
@@ -121,7 +121,7 @@ class ProgressWriter:
             self._tell(event)
 
     def _tell(self, event: Event) -> None:
-        """What is worth a line."""
+        """Add a line to the log for an event that deserves one."""
         if isinstance(event, LaneStopped):
             self._keep(f"{event.lane} stopped: {event.reason}")
         elif isinstance(event, GeneratorStopped):

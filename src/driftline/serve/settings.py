@@ -1,4 +1,4 @@
-"""What a server was told when it was started, and what its pages are made of."""
+"""The settings of a server, given when it was started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """One server."""
+    """The settings of one server."""
 
     store: Path
     library: Library

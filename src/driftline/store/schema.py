@@ -81,7 +81,7 @@ def make_tables(database: sqlite3.Connection, path: Path) -> None:
 
 
 def check_version(database: sqlite3.Connection, path: Path) -> None:
-    """Raise StoreError for a store of another layout."""
+    """Raise StoreError if the store's layout is not that of this release."""
     if (version := _version(database)) != SCHEMA:
         raise StoreError(
             f"The store {path} was written by another release of Driftline (layout {version}, this release reads"

@@ -1,4 +1,5 @@
-"""What came of one answer of a language model in a hunt: kept with the turn, and all that is learnt comes from it."""
+"""The result of one request to a language model in a hunt, stored with the turn. All statistics about models come from
+it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ INPUTS_REFUSED = "inputs refused"  # it runs on its own inputs and not on those 
 
 @dataclass(frozen=True)
 class ModelTry:
-    """One program that a model was asked for, or one question about a rule. Kept as JSON: fields may be added, with a
+    """One program requested from a model, or one question about a rule. Stored as JSON: fields may be added, with a
     default."""
 
     rule: str  # that it was aimed at

@@ -31,11 +31,11 @@ class ScenarioKeywords(ScriptKeywords, total=False):
 
 
 class JudgedWrong(AssertionError):
-    """A compiler, or a result, was judged and is wrong. What else may go wrong in a test is something else."""
+    """Raised when a compiler or a result is judged wrong. Any other problem of a test raises another exception."""
 
 
 def failure_text(result: CheckResult) -> str:
-    """What a person needs of the targets that failed: the verdicts, the worst place of each, and what to type next."""
+    """Describe the failed targets of a check: verdict, reason, worst element, and the commands to run next."""
     lines: list[str] = []
     for row in result.results:
         if row.verdict.judgement is not Judgement.FAIL:
@@ -53,7 +53,7 @@ def failure_text(result: CheckResult) -> str:
 
 
 def assert_close_by_rounding(actual: Any, expected: Any, program: Any, inputs: Any, *, arithmetic: str = "") -> None:
-    """Is `actual` what `program` gives for `inputs`, as far as legal rounding may move it?
+    """Check that `actual` is what `program` computes for `inputs`, within the error that legal rounding allows.
 
     For numbers that come from somewhere else: a device, a log, another team. `program` is an nn.Module or torch
     function, an ONNX model, or a name as in 'file.py:make'; `inputs` are its arguments, as a tuple or a dict. No
@@ -106,7 +106,7 @@ def assert_scenario(scenario: Callable[[Any], object] | str, **settings: Unpack[
 
 
 def _place_of(scenario: Callable[[Any], object]) -> str:
-    """The function as `FILE.py:NAME`."""
+    """Return the function as `FILE.py:NAME`. Raises `DriftlineError` if it is not at the top level of a file."""
     file = inspect.getsourcefile(scenario)
     if file is None or scenario.__qualname__ != scenario.__name__:
         raise DriftlineError(f"{scenario.__qualname__} is not at the top of a file, which a worker could execute.")
@@ -123,6 +123,6 @@ def _scenario_text(found: ScriptCheck) -> str:
 
 
 def _named(values: Any, what: str) -> Arrays:
-    """Tensors of any framework, alone, in a list or by name, as arrays with names."""
+    """Convert tensors of any framework (one, a list, or a mapping by name) to NumPy arrays by name."""
     named = values if isinstance(values, Mapping) else flatten(values, what)
     return {name: to_array(value) for name, value in named.items() if is_tensor(value) or hasattr(value, "__array__")}

@@ -1,4 +1,4 @@
-"""A store with everything that can be done to it: what makes programs and runs them is here, the rest in its bases."""
+"""The class `Workbench`: checks, audits and instabilities are methods here, everything else comes from its bases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def open(
     jobs: int | None = None,
     causes: Sequence[str | Path] = (),
 ) -> Workbench:
-    """Open a store, or make it; without a name, the one that the command line would take.
+    """Open a store, or create it; without a path, open the store that the command line would use.
 
     `plugins` are Python files that register further backends; `jobs` is how much runs at the same time (by default as
     much as there are processors, if memory suffices); `causes` are folders of causes of your own. Use it in a `with`
@@ -51,7 +51,7 @@ def open(
 
 
 class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
-    """A store with everything that can be done to it. `driftline.open` makes one. Not for several threads."""
+    """An open store and every operation on it, as methods. Made by `driftline.open`. Not thread-safe."""
 
     @shows(CheckSettings)
     def check(
@@ -84,12 +84,13 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
         return check_script_file(self._warm().pool, self._store, str(program), ScriptSettings(**settings), listener)
 
     def look_inside(self, result: CheckResult, *, taps: str = "auto", listener: Listener = ignore) -> list[Any]:
-        """Show the error of a check layer by layer: a body for each target that ran, as docs/json.md describes it."""
+        """Show the error of a check layer by layer. Returns one JSON body per executed target, as described in
+        docs/json.md."""
         return look_inside(self._warm(), self._store, result, taps=taps, listener=listener)
 
     @shows(AuditSettings)
     def audit(self, *, listener: Listener = ignore, **keywords: Unpack[AuditKeywords]) -> AuditResult:
-        """Fire the rewrite rules of the compilers, change what each leaves free, and check what it makes of that.
+        """Fire the rewrite rules of the compilers on programs varied where the rules allow it, and check the results.
 
         The keywords are the fields of `AuditSettings`: `compilers` are those whose rules are audited (all that are
         installed, unless named; `inductor:device=cuda` on a GPU), `only` is a pattern of rules as for `driftline

@@ -1,4 +1,4 @@
-"""What explains a failure that is known: run it again, and the searches for where it lies and what it depends on."""
+"""Methods that explain a known failure: replay it, locate it, reduce it, and find what it depends on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from driftline.workbench.opened import OpenBench
 
 
 class FailingSettings(TypedDict, total=False):
-    """On which target a failure is explained, and how a program is checked for it; see `Workbench.failing`."""
+    """The target on which a failure is explained, and the inputs of the check; see `Workbench.failing`."""
 
     target: str | None
     inputs: str
@@ -41,7 +41,7 @@ class FailingSettings(TypedDict, total=False):
 
 
 class BisectSettings(FailingSettings, total=False):
-    """Which releases of a compiler are tried; the fields of `ReleaseWish`, and those of a failing program."""
+    """Which releases of a compiler to try: the fields of `ReleaseWish`, and those of `FailingSettings`."""
 
     package: str
     good: str
@@ -53,12 +53,12 @@ class BisectSettings(FailingSettings, total=False):
 
 
 class ExplainingBench(OpenBench):
-    """The methods that take a bug, a case or a failing program."""
+    """The methods of a workbench that explain a bug, a case or a failing program."""
 
     def replay(
         self, bug: str, *, target: str | None = None, listener: Listener = ignore
     ) -> Replay | CostReplay | ScriptReplay:
-        """Run a bug again, on its own target or on another one: does it still fail? `answer` says so.
+        """Run a bug again, on its own target or on another; the result's `answer` says whether it still fails.
 
         A bug that is about cost (slow, slow-compile, memory) is measured again. A script that calls torch.compile is
         judged again as `check_script` does. Schedules of TVM are replayed by `driftline schedules replay`.
@@ -72,15 +72,16 @@ class ExplainingBench(OpenBench):
         return replaying.replay(self._store, stored.id, self._warm(), wanted)
 
     def replay_case(self, case: str, *, target: str | None = None) -> TargetResult:
-        """Run a stored case by itself, whether or not a bug is known by it."""
+        """Run a stored case again, whether or not it belongs to a bug."""
         return replaying.replay_case(self._store, case, self._warm(), Target.parse(target) if target else None)
 
     def explain(self, bugs: Sequence[str], *, listener: Listener = ignore) -> ExplainedBugs:
-        """Explain several bugs, one after the other, as `diagnose` does."""
+        """Explain several bugs in turn, as `diagnose` does."""
         return explain_bugs(self._warm(), self._store, bugs, library=self._library, listener=listener)
 
     def failing(self, subject: str, *, listener: Listener = ignore, **settings: Unpack[FailingSettings]) -> Failing:
-        """A failure to explain: a bug or a case of the store, or a program, which is checked first and must fail.
+        """Return a failure to explain: a bug or a case of the store, or a program, which is checked first and must
+        fail.
 
         `target` is another than the bug's own, or the one that the program is checked on. `inputs`, `dims`, `shapes`
         and `seed` say on what a program is checked, as for `check`.
@@ -138,7 +139,7 @@ class ExplainingBench(OpenBench):
         listener: Listener = ignore,
         **settings: Unpack[FailingSettings],
     ) -> Reduced:
-        """Make a failing program as small as it gets, so that it still fails in the same way, or is still slow."""
+        """Reduce a failing program to the smallest one that still fails in the same way (or is still slow)."""
         failing = self._found(subject, listener, settings)
         require_program(failing.case, "driftline reduce")
         return reduce_failing(
@@ -219,7 +220,7 @@ class ExplainingBench(OpenBench):
         return found
 
     def _inquiry(self, failing: Failing, listener: Listener) -> CostInquiry | None:
-        """What is asked of a bug whose results are right."""
+        """Return the cost measurements for a bug about cost (slow, slow-compile, memory), or None for any other bug."""
         if failing.bug.fingerprint.kind not in COSTS:
             return None
         return CostInquiry(self._warm(), self._store, failing, listener=listener)

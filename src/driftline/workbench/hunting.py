@@ -1,4 +1,5 @@
-"""Hunts: make programs, run them on the compilers, keep every bug once; and hunts on a compiler's newest release."""
+"""The methods that hunt: make programs, run them on the compilers and store every bug once; `watch` hunts on a new
+release."""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ class HuntingBench(OpenBench):
         return result
 
     def _explain_new(self, result: HuntResult, listener: Listener) -> None:
-        """Explain the new bugs of a hunt, and add the bugs that were met on the way."""
+        """Diagnose the new bugs of a hunt, and add bugs that were met meanwhile to the result."""
         worth = unreported(result.new, result.bugs)
         said = "explaining what was found"
         with closing_step(result.failed_steps, said, "driftline diagnose explains one bug at a time"):

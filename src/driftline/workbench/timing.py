@@ -1,4 +1,4 @@
-"""Compilers that are right but slow: one program timed, and hunts for such programs."""
+"""The methods that measure cost: time one program, or hunt for programs that compilers make slow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from driftline.workbench.opened import OpenBench
 
 
 class TimingBench(OpenBench):
-    """The methods of `driftline perf`."""
+    """The methods of a workbench for `driftline perf`."""
 
     @shows(PerfSettings)
     def perf_check(self, program: str, *, listener: Listener = ignore, **keywords: Unpack[PerfKeywords]) -> PerfRun:
