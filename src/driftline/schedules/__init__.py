@@ -1,4 +1,5 @@
-"""Schedules of TensorIR: random sequences of schedule primitives must not change what a tensor program computes.
+"""Schedules of TensorIR: tests that random sequences of schedule primitives do not change what a tensor program
+computes.
 
 `functions.py` has programs that are known to be right, `primitives.py` what may be done to them, `drawing.py` draws.
 A *trace* (`trace.py`) is a function with its sizes and steps: it is stored as JSON, replayed in a fresh process

@@ -1,4 +1,5 @@
-"""Known defects of TVM's schedule primitives (`known_defects.toml`), each with a witness and a neighbour that is right.
+"""Known defects of TVM's schedule primitives (`known_defects.toml`), each with a schedule that shows it and a similar
+one that is right.
 
 They annotate bugs that a hunt finds, and never identify or hide one. A defect explains a failing step by its primitive
 and message, what cannot be built by its message and all steps of the witness among its own, a crash only by the very
@@ -26,7 +27,8 @@ SEEN = "0.27.0.post1"
 
 @dataclass(frozen=True)
 class ScheduleDefect:
-    """What is wrong, how it shows, the smallest schedule that shows it, and one close by that is right."""
+    """A known defect: how it shows, the smallest schedule that shows it (`witness`), and a similar one that is right
+    (`neighbour`)."""
 
     name: str
     title: str
@@ -51,7 +53,7 @@ class ScheduleDefect:
 
 
 def _in_this_order(few: tuple[str, ...], many: tuple[str, ...]) -> bool:
-    """True if all of the few are among the many, in the same order."""
+    """True if `many` contains all of `few` in the same order."""
     left = iter(many)
     return all(one in left for one in few)
 
