@@ -113,7 +113,7 @@ class ExecuTorch(Backend):
 
 
 def _with_log(action: Callable[[], Any]) -> Any:
-    """Run it; when it raises, add to the error code the line of the log that says why."""
+    """Run `action`; if it raises, add to the error code the log line that gives the reason."""
     with tempfile.TemporaryFile() as log:
         saved = os.dup(2)
         os.dup2(log.fileno(), 2)

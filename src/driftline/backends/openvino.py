@@ -222,8 +222,8 @@ def _settings(options: Options) -> dict[str, str]:
 
 
 def _names(ports: Sequence[Any], declared: Sequence[str]) -> list[str]:
-    """The model's own names. A port may carry several, or another's when an input is an output too: the order holds.
-    Where some that nothing reads are gone, it is the one among its names that was declared."""
+    """Return the model's own names of ports. A port may have several names, or another's if an input is also an output,
+    so the order decides; if unused ports are gone, the declared name among a port's names."""
     if len(ports) == len(declared):
         return list(declared)
     return [next((name for name in declared if name in port.get_names()), port.get_any_name()) for port in ports]
@@ -251,6 +251,6 @@ def _to_array(tensor: Any) -> Array:
 
 
 def forbid_telemetry() -> None:
-    """OpenVINO does without its telemetry package when that cannot be imported; its thread is unsafe to fork."""
+    """Keep OpenVINO from importing its telemetry package: its thread is unsafe to fork."""
     if "openvino" not in sys.modules:
         sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ class TorchScript(TorchBackend):
     }
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
-        """It traces what it cannot script: a script says which of the two it was."""
+        """Return the script calls for the chosen mode: with `auto`, both scripting and tracing."""
         if framework != "torch":
             return ()
         mode, freeze = option(options, self, "mode"), _FREEZE if option(options, self, "freeze") == "true" else ""
@@ -108,7 +108,7 @@ class TorchScript(TorchBackend):
 
 
 class _Buffers:
-    """A scripted graph shares the model's buffers: what one run leaves in them must not reach the next."""
+    """Restores the model's buffers, which a scripted graph shares, so that one run does not affect the next."""
 
     def __init__(self, function: Any) -> None:
         found = list(function.buffers()) if hasattr(function, "buffers") else []
@@ -133,7 +133,7 @@ class _Buffers:
 
 
 def _own_file(program: OpenedProgram, data: bytes) -> Taken:
-    """The user's file, whose results have the names that they have in the archive that was made from it."""
+    """Load the user's own TorchScript file; its results get the names that they have in the archive made from it."""
     import torch
 
     calls = TorchCalls(program)
@@ -165,7 +165,7 @@ def _take_graph(program: OpenedProgram, mode: str) -> Taken:
 
 
 def _can_freeze(graph: Any) -> bool:
-    """Freezing takes a module in evaluation mode; in training mode it would change the meaning."""
+    """True if the graph can be frozen. Freezing a module in training mode would change its meaning."""
     import torch
 
     return isinstance(graph, torch.jit.ScriptModule) and not graph.training
@@ -206,7 +206,7 @@ def _trace(program: OpenedProgram) -> Taken:
 
 
 def _trace_captured(program: OpenedProgram, example: Sequence[Any], choice: str) -> Taken:
-    """The trace of what torch.export makes of the program, where the program itself chooses a path."""
+    """Trace the graph that torch.export makes of a program that chooses a path by a tensor."""
     said = f"torch.jit.trace: the program chooses a path by a tensor ({choice})"
     try:
         captured = capture(program)
@@ -224,7 +224,7 @@ def _trace_captured(program: OpenedProgram, example: Sequence[Any], choice: str)
 
 
 def _traced(module: Any, example: Sequence[Any]) -> tuple[Any, str | None]:
-    """A trace, and the line of the program at which a path was chosen."""
+    """Return a trace, and the line of the program at which a path was chosen, or None."""
     import torch
 
     with torch.no_grad(), warnings.catch_warnings(record=True) as caught:

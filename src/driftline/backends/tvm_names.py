@@ -1,4 +1,4 @@
-"""The names of TVM's passes: those that compiling runs by itself, and the transforms that users call."""
+"""The names of TVM's passes: those of the default pipeline, and the transforms that users call."""
 
 from __future__ import annotations
 

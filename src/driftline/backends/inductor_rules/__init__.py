@@ -1,1 +1,2 @@
-"""TorchInductor's rewrite rules: which there are, which fired, and how to forbid one. Imports torch: workers only."""
+"""TorchInductor's rewrite rules: listing them, recording which fired, and forbidding single ones. Imports torch:
+workers only."""
