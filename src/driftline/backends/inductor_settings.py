@@ -64,8 +64,8 @@ def vector_widths(processor: Processor) -> list[Options]:
 
 @cache
 def config_names() -> dict[str, str]:
-    """Return the names and types of Inductor's configuration in this environment; a type is empty if it is not
-    declared."""
+    """Return the names of Inductor's configuration in this environment with their types, where declared; empty if the
+    configuration cannot be read."""
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:
         return {}

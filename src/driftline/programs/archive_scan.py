@@ -1,4 +1,4 @@
-"""What loading a torch.export archive (.pt2) or a TorchScript file (.pt) would run, found out without loading it.
+"""Finds what loading a torch.export archive (.pt2) or a TorchScript file (.pt) would execute, without loading it.
 
 An archive is a ZIP file with the graph as JSON and tensors as bytes, and it may hold pickles: example inputs, constants
 and custom objects. `torch.export.load` unpickles them, which calls whatever they name. Here every name that is not one
@@ -57,7 +57,7 @@ def trust(given: bool) -> None:
 
 @contextmanager
 def trusting() -> Iterator[None]:
-    """For files that this process has written itself."""
+    """Trust all files inside the block, which this process has written itself."""
     global _trusted
     before = _trusted
     trust(True)  # workers load these files later
@@ -95,7 +95,8 @@ def _suspects(path: Path, name: str) -> Iterator[str]:
 
 
 def _require_room(archive: zipfile.ZipFile, deep: int) -> None:
-    """Refuse an archive that is much larger unpacked. Torch compresses nothing, so that little is lost."""
+    """Refuse an archive with large compressed parts. Torch compresses nothing, so hardly any real archive is
+    refused."""
     packed = sum(entry.file_size for entry in archive.infolist() if entry.compress_type != zipfile.ZIP_STORED)
     if packed > (_BIG if deep == _DEEP else 0):
         raise DriftlineError(
@@ -135,7 +136,8 @@ def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
 
 
 def _in_embedded(data: bytes) -> Iterator[str]:
-    """The TorchScript file that an archive was made from. What is no archive is refused when it is to be run."""
+    """Yield what is suspicious in the TorchScript file that an archive was made from. Data that is no archive is
+    refused when it is to be run."""
     if data[:4] == b"PK\x03\x04":
         file = io.BytesIO(data)
         with zipfile.ZipFile(file) as inner:
@@ -144,8 +146,8 @@ def _in_embedded(data: bytes) -> Iterator[str]:
 
 
 def _in_torchscript(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Its code is no Python, and its pickles are read by torch's own reader, which knows tensors and the file's own
-    classes; a name of anything else has no business there."""
+    """Yield the names in the pickles of a TorchScript file that are neither tensors nor the file's own classes. Its
+    code is no Python, and torch's own reader reads its pickles."""
     _require_room(archive, _DEEP)
     for entry in archive.infolist():
         if entry.filename.endswith((".pkl", ".debug_pkl")):
@@ -157,8 +159,8 @@ def _of_torchscript(name: str) -> bool:
 
 
 def _payloads(archive: zipfile.ZipFile) -> tuple[frozenset[str], tuple[str, ...]]:
-    """As the archive's own lists say, in small letters, as torch looks for parts: those that are bytes of a tensor,
-    which are never unpickled, and the ends of the names of those that are."""
+    """Return the names of parts that the archive lists as raw bytes of tensors, which are never unpickled, and the name
+    endings of parts that are. Names are in lower case, as torch looks for them."""
     raw: set[str] = set()
     pickled: set[str] = set()
     for entry in archive.infolist():
@@ -177,7 +179,8 @@ def _payloads(archive: zipfile.ZipFile) -> tuple[frozenset[str], tuple[str, ...]
 
 
 def _is_tensor(folder: str, name: str) -> bool:
-    """Other constants are objects: torch unpickles those whatever the list says."""
+    """True if the constant of this name is a tensor. Torch unpickles all other constants, whatever the archive
+    lists."""
     return bool(re.fullmatch(r"[^/]*/data/weights", folder)) or (
         bool(re.fullmatch(r"[^/]*/data/constants", folder)) and name.startswith("tensor_")
     )
@@ -200,7 +203,8 @@ def _in_part(data: bytes, deep: int) -> Iterator[str]:
 
 
 def _in_pickle(data: bytes, allowed: Callable[[str], bool]) -> Iterator[str]:
-    """What a pickle holds that is not allowed; a part that cannot be read to its end might be read by torch."""
+    """Yield what a pickle holds that is not allowed. A pickle that cannot be read to its end is reported too, since
+    torch might read it."""
     try:
         yield from names_in(data, allowed)
     except (UnreadablePickle, RecursionError) as error:
@@ -208,5 +212,5 @@ def _in_pickle(data: bytes, allowed: Callable[[str], bool]) -> Iterator[str]:
 
 
 def _is_json(data: bytes) -> bool:
-    """True for a JSON object or list, which no unpickler takes for a pickle: it begins with no instruction."""
+    """True for a JSON object or list, which no unpickler accepts as a pickle."""
     return data.lstrip()[:1] in (b"{", b"[")

@@ -1,4 +1,5 @@
-"""What is found out when a program is opened. A worker is asked (`inspect.py`); each form has its reader."""
+"""The description of a program, made when it is opened. A worker makes it (`inspect.py`), with a reader for each
+form."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from driftline.programs.known import NOTHING_KNOWN, Known
 
 @dataclass(frozen=True)
 class InspectRequest:
-    """Describe the program at `path`; example inputs, and what has to be written anew, go to `folder`."""
+    """A request to describe the program at `path`; example inputs and rewritten files go to `folder`."""
 
     form: str
     path: Path
@@ -26,7 +27,7 @@ class InspectRequest:
 
 @dataclass(frozen=True)
 class Described:
-    """What a program takes and returns, and what is known of it."""
+    """The inputs and outputs of a program, and what else inspection found out."""
 
     framework: str
     inputs: tuple[TensorSpec, ...]
@@ -52,7 +53,7 @@ class Described:
 
 @dataclass(frozen=True)
 class Inspected:
-    """The description, or the user's mistake in one sentence."""
+    """The description of a program, or the user's mistake in one sentence."""
 
     described: Described | None = None
     problem: str = ""

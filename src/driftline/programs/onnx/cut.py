@@ -1,4 +1,4 @@
-"""Models with operators of unknown meaning: the rest is judged around them.
+"""Cuts operators of unknown meaning out of models, so that the rest can be judged.
 
 An operator of another domain has no reference. Where its result has the type of its first argument, as far as the
 model says, that argument passes through in its place; where the model declares another type, the result becomes an
@@ -27,7 +27,7 @@ _STANDARD = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training")
 
 @dataclass(frozen=True)
 class Cut:
-    """What was taken out of a model: by operator, and how many nodes are gone besides."""
+    """What was cut out of a model: a text that names the operators, and the number of further lost nodes."""
 
     operators: str
     lost: int
@@ -44,7 +44,7 @@ class Cut:
 
 
 def cut_around_unknown(model: Any) -> Cut | None:
-    """Take nodes of unknown meaning out of the model, in place; `None` when there are none."""
+    """Remove nodes of unknown meaning from the model, in place; returns `None` if there are none."""
     own = {(function.domain, function.name) for function in model.functions}
     unknown = [node for node in model.graph.node if not _is_known(node, own)]
     if not unknown:
@@ -68,7 +68,7 @@ def cut_around_unknown(model: Any) -> Cut | None:
 
 
 def _reached(graph: Any, nodes: list[Any]) -> set[str]:
-    """The values that results of these nodes flow into. A node may read values of the graph inside its own graphs."""
+    """Return the values that depend on results of these nodes. A node may read outer values in its inner graphs."""
     found = {name for node in nodes for name in node.output}
     for node in graph.node:  # in an order in which each comes after those that it reads
         read = set(node.input) | {name for inner in _inner(node) for each in inner.node for name in each.input}
@@ -77,7 +77,7 @@ def _reached(graph: Any, nodes: list[Any]) -> set[str]:
 
 
 def _replace(model: Any, node: Any) -> None:
-    """Something of the same type in the place of each result of a node."""
+    """Replace each result of a node by a value of the same type."""
     from onnx import helper
 
     types = _types(model)
@@ -96,7 +96,7 @@ def _replace(model: Any, node: Any) -> None:
 
 
 def _fits(declared: Any, like: Any) -> bool:
-    """Can a value of the one type stand for the other? Sizes that are not known agree with all."""
+    """True if a value of one type can replace one of the other. Unknown sizes match all."""
     one, other = declared.tensor_type, like.tensor_type
     sizes = zip(one.shape.dim, other.shape.dim, strict=False)
     return (
@@ -120,7 +120,7 @@ def _inner(node: Any) -> Iterator[Any]:
 
 
 def _types(model: Any) -> dict[str, Any]:
-    """What is declared of every value, and what follows from it."""
+    """Return the declared or inferred type of every value."""
     from onnx import TypeProto, shape_inference
 
     try:
@@ -142,7 +142,7 @@ def _types(model: Any) -> dict[str, Any]:
 
 
 def _drop_dangling(graph: Any) -> None:
-    """Without the nodes that read values which no node makes any more."""
+    """Remove the nodes and outputs that need values which no node computes any more."""
     made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer} | {""}
     kept = []
     for node in graph.node:
@@ -158,7 +158,7 @@ def _drop_dangling(graph: Any) -> None:
 
 
 def _expose(model: Any, names: list[str]) -> None:
-    """Make these values outputs, where a node of the model makes them."""
+    """Make these values outputs of the model, if one of its nodes computes them."""
     types = _types(model)
     made = {name for node in model.graph.node for name in node.output}
     there = {value.name for value in model.graph.output}

@@ -1,4 +1,4 @@
-"""The types of all values of an ONNX model, for open sizes or for inputs of given shapes."""
+"""Infers the types of all values of an ONNX model, for open sizes or for inputs of given shapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from driftline.programs.onnx.shapes import skeleton
 
 
 def value_types(model: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> dict[str, Any]:
-    """TypeProto by value name, of the main graph. With `shapes`, for inputs of just these shapes."""
+    """Return the TypeProto of each value of the main graph by name. With `shapes`, for inputs of exactly these
+    shapes."""
     import onnx
 
     light = skeleton(model)

@@ -1,4 +1,4 @@
-"""Plays ONNX models on torch, one operator after another.
+"""Runs ONNX models on torch, one operator after another.
 
 The reference evaluator of the ONNX project is the standard's own word, but it is slow, and it cannot run everything
 that exporters write. This player covers what models are made of, the contrib operators of ONNX Runtime included, at the

@@ -1,4 +1,5 @@
-"""A graph or function in the form in which it is played: attributes read, constants made, inner graphs likewise."""
+"""The player's form of a graph or function: attributes and constants are read in advance, also those of inner
+graphs."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from driftline.programs.onnx.player.literals import tensor_of
 
 @dataclass(frozen=True)
 class AttributeReference:
-    """An attribute of a function's node that takes the value with which the function was called."""
+    """An attribute of a function's node whose value comes from the call of the function."""
 
     name: str
 
@@ -30,7 +31,8 @@ class BlockNode:
     proto: Any
 
     def attributes_with(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The attributes, those that refer to the caller's filled in; one that the caller left out is left out."""
+        """Return the attributes with references to the caller's filled in, without those that the caller did not
+        give."""
         if not any(isinstance(value, AttributeReference) for value in self.attributes.values()):
             return self.attributes
         found = {k: given.get(v.name) if isinstance(v, AttributeReference) else v for k, v in self.attributes.items()}
@@ -39,7 +41,7 @@ class BlockNode:
 
 @dataclass(frozen=True)
 class Block:
-    """A graph, or the body of a function."""
+    """A graph, or the body of a function, in the player's form."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -91,7 +93,7 @@ def _read_node(node: Any, folder: Path | None) -> BlockNode:
 
 
 def last_uses(block: Block) -> dict[int, list[str]]:
-    """For each node, the values that are not used after it."""
+    """Return for each node the values that are not used after it."""
     last: dict[str, int] = {}
     for number, node in enumerate(block.nodes):
         for name in _names_read(node):

@@ -1,4 +1,4 @@
-"""Convolutions and pools, over any number of axes, with ONNX's paddings."""
+"""The player's convolutions and pools, over any number of axes, with ONNX's paddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_POOLS: dict[int, Any] = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 
 
 class Window:
-    """Kernel, stride, dilation and padding of a node, with what is left out filled in."""
+    """The kernel, stride, dilation and padding of a node, with defaults filled in."""
 
     def __init__(self, call: NodeCall, sizes: list[int], kernel: list[int]) -> None:
         self.axes = len(kernel)
@@ -42,7 +42,8 @@ class Window:
             self.low[axis], self.high[axis] = (more, less) if more_below else (less, more)
 
     def ceiling(self, sizes: list[int]) -> list[int]:
-        """Further padding at the end, so that a last window that begins inside the tensor counts in full."""
+        """Return additional padding at the end of each axis, so that a last window that begins inside the tensor counts
+        in full."""
         extra = []
         for size, stride, reach, low, high in zip(sizes, self.strides, self.reach, self.low, self.high, strict=True):
             room = size + low + high - reach

@@ -1,4 +1,4 @@
-"""Operators that move elements without looking at them: reshaping, joining, splitting, padding, constants."""
+"""The player's operators that only move elements: reshaping, joining, splitting, padding, constants."""
 
 from __future__ import annotations
 
@@ -147,7 +147,8 @@ def slice_(
 
 
 def _backwards(size: int, start: int, end: int, step: int) -> range:
-    """ONNX clamps both ends; an end before the beginning means all of it."""
+    """Return the indices of a slice with a negative step. ONNX clamps both ends; an end before the beginning includes
+    the first element."""
     start = min(max(start + size if start < 0 else start, -1), size - 1)
     end = max(end + size, -1) if -size <= end < 0 else -1 if end < -size else min(end, size - 1)
     return range(start, end, step)
