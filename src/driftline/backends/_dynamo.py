@@ -78,9 +78,9 @@ def compile_together_with_dynamo(
 ) -> CompiledTogether:
     """Compile independent programs as one graph, so that the fixed cost of a compilation is paid once.
 
-    A program that breaks the graph would have all of them compiled one by one: it is blamed, and the others go on.
-    Where programs are run at several sizes, Dynamo is told beforehand which ones are open: left to itself, it compiles
-    everything for the first size, and everything again when it sees the second.
+    A program with a graph break raises `Blamed`, since all programs would otherwise be compiled one by one; the others
+    are then compiled without it. If programs run at several sizes, Dynamo is told in advance which sizes are open:
+    otherwise it compiles everything for the first size, and again when it sees the second.
     """
     import torch
     import torch._dynamo

@@ -73,8 +73,8 @@ def is_missing_here(error: BaseException) -> bool:
 def placed(function: Callable[..., Any], options: Options) -> tuple[Callable[..., Any], str]:
     """Return the callable with its weights on the target's device, and that device.
 
-    A GPU is told to compute as the target's `arithmetic` declares. Left to itself torch would have TF32 in cuDNN's
-    convolutions and recurrences and nowhere else, and sums of parts in half precision.
+    A GPU is set to compute as the target's `arithmetic` declares. By default torch uses TF32 in cuDNN's convolutions
+    and recurrences only, and reduces partial sums in half precision.
     """
     import torch
 

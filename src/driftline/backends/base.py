@@ -345,8 +345,8 @@ class Backend:
         """Compile several programs as one, or return `None` if that is not faster than one by one. Each will be run on
         its own samples.
 
-        Whatever goes wrong here is found out again, program by program, before anything is said about it; `Blamed`
-        saves searching for the one at fault.
+        If anything goes wrong here, the programs are tried again one by one before anything is reported; raising
+        `Blamed` saves the search for the program at fault.
         """
         return None
 

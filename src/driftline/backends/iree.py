@@ -1,7 +1,7 @@
 """IREE: ONNX through MLIR to code for this processor (llvm-cpu), compiled and run in process.
 
-Traps: float64 is demoted to float32 unless told otherwise. Integers have no sign at its interface. What went wrong is
-said in MLIR diagnostics only; what the linker, a process of its own, misses is only in the log.
+Traps: float64 is demoted to float32 unless an option prevents it. Integers have no sign at its interface. Errors are
+described in MLIR diagnostics only; symbols that the linker, a separate process, does not find are only in the log.
 """
 
 from __future__ import annotations

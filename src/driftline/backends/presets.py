@@ -1,7 +1,7 @@
 """Named sets of targets: quick, default and all. Each contains the one before it; each backend declares its own preset.
 
-quick is what answers in seconds on an ordinary model; default leaves out what compiles as another one does, or takes
-minutes to say little more; all is everything.
+quick: targets that answer within seconds on an ordinary model. default: without targets that compile like another one,
+or take minutes for little more information. all: every target.
 """
 
 from __future__ import annotations

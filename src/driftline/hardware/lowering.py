@@ -1,7 +1,7 @@
 """Checks the graphs of `torch.compile` against a profile, and runs them: shared by all mock backends.
 
-A `GraphChecker` is told each graph as it is compiled. What it does with violations is its owner's business: it only
-writes them into the report.
+A `GraphChecker` gets each graph as it is compiled, and adds violations to its report. The backend that owns it decides
+what to do about them.
 """
 
 from __future__ import annotations

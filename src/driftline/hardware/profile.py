@@ -21,7 +21,7 @@ _SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "fals
 class Profile:
     """A device, reduced to what matters to a program.
 
-    `strict`: what breaks a constraint is an error, not a warning. `arithmetic`: the mock computes like this.
+    `strict`: a violation is an error, not a warning. `arithmetic`: how the mock computes.
     """
 
     name: str

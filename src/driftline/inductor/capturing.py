@@ -5,8 +5,8 @@
     print(captured.page)
 
 A run holds one folder for each compilation with its graphs, IR, kernels and guards as torch wrote them, `capture.json`
-with all of it as values, and `index.html`. What was compiled before the block is not compiled again, so nothing of it
-is seen: `reset=True` makes torch forget it first.
+with all of it as values, and `index.html`. Code that was compiled before the block is not compiled again and therefore
+not recorded; with `reset=True` torch forgets it first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Judges a KernelDiff: by the oracle where possible, else by tolerances.
 
-The oracle plays the program's own graph in float64 and computes how far rounding may move each element. It cannot where
-the program does not trace, where tensors are so large that some runs of them in float64 would not fit, or where these
-take longer than the caller waits: then the default tolerances of `torch.testing` decide, and the report says so.
+The oracle runs the program's own graph in float64 and computes how far rounding may move each element. It cannot judge
+programs that do not trace, tensors so large that several float64 runs would not fit into memory, or runs that take
+longer than the caller waits. Then the default tolerances of `torch.testing` decide, and the report says so.
 """
 
 from __future__ import annotations

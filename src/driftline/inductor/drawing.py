@@ -1,10 +1,10 @@
 """Draws a graph as an SVG picture, from top to bottom, readable up to some hundred nodes.
 
-Layered drawing: a node stands one layer below the lowest node it reads; edges that cross layers get places of their
-own there, so that they run beside nodes and not through them; a few sweeps order each layer by where its neighbours
-stand. Text has one size whatever the graph's: a large graph makes a large picture. Inputs, and what is made of them
-alone (a weight that is transposed), stand right above the first node that reads them. Nodes that one kernel computes
-share a colour (colour-blind safe) and its number. Where the reader's page is dark, the picture is.
+The drawing has layers: a node is one layer below the lowest node it reads; edges that cross layers get positions of
+their own there, so that they run beside nodes and not through them; a few sweeps order each layer by the positions of
+neighbours. Text has the same size in all graphs, so a large graph makes a large picture. Inputs, and nodes computed
+from inputs alone (a transposed weight), are right above the first node that reads them. Nodes computed by one kernel
+share a colour (colour-blind safe) and the kernel's number. The picture follows the page's dark mode.
 """
 
 from __future__ import annotations

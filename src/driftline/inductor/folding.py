@@ -1,8 +1,8 @@
 """Folds layers that repeat: a transformer of twelve equal blocks is drawn as one block and eleven boxes.
 
-Nodes stand in the order in which they are computed, so equal layers are a stretch of nodes that comes again right
-behind itself. Of all such stretches the one is taken that folds most nodes; where it may begin at several nodes, it
-begins where the fewest values pass from one layer to the next.
+Nodes are in the order of computation, so equal layers are equal stretches of nodes, one right after another. Of all
+repeated stretches, the one that folds most nodes is chosen; if it may begin at several nodes, it begins where the
+fewest values pass from one layer to the next.
 """
 
 from __future__ import annotations

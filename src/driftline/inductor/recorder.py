@@ -1,9 +1,9 @@
 """Records what torch does while it compiles.
 
-torch tells what it does by *structured trace* records (the ones that tlparse reads) and, for Inductor's IR, by two
-loggers. Both come in the order in which things happen, in the thread that compiles; so a recorder needs no files of
-torch's, patches nothing and leaves no settings behind. One recorder at a time listens in a process: records do not say
-for whom they are.
+torch reports its work by *structured trace* records (which tlparse reads) and, for Inductor's IR, by two loggers. Both
+arrive in order, in the thread that compiles, so a recorder needs no files of torch, patches nothing and changes no
+settings for good. Only one recorder at a time may be active in a process, because the records do not say which recorder
+they belong to.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A client of `/v1/chat/completions`, for any server with this protocol.
 
-What fails for a moment (429, 5xx, a dropped or half answer, a time-out) is tried again, with growing pauses or as long
-as the server asks for. What the user has to correct (the key, the name of the model, the address) is a
-`DriftlineError`. An answer is only taken for one when the server says that it has come to its end.
+Temporary failures (429, 5xx, a dropped or incomplete answer, a time-out) are retried, with growing pauses or after the
+time that the server asks for. Mistakes that the user has to fix (the key, the name of the model, the address) raise a
+`DriftlineError`. An answer counts only if the server says that it is complete.
 """
 
 from __future__ import annotations

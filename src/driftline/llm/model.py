@@ -1,6 +1,6 @@
 """A model that never asks the server for an answer that the store already has.
 
-In a replay nothing is asked at all: an answer that the store lacks ends it, and names the request.
+A replay sends no requests: if the store lacks an answer, the replay ends with an error that names the request.
 """
 
 from __future__ import annotations

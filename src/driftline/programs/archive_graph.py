@@ -1,8 +1,9 @@
 """Finds what a graph in a torch.export archive would make torch execute, beyond operators that torch knows.
 
-Torch writes names and guards of the graph into the text of functions, has sympy evaluate sizes, looks up operators in
-its own modules by their names, and imports what containers name. The graph is JSON; each kind of text in it is held
-against what torch's exporter writes there (`archive_texts.py`), and text of no known kind may end no string.
+Torch writes names and guards of the graph into the source of functions, lets sympy evaluate sizes, looks up operators
+in its own modules by name, and imports the modules that containers name. The graph is JSON. Each kind of text in it is
+compared with the syntax that torch's exporter writes (`archive_texts.py`); text of an unknown kind must not contain
+characters that end a string.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Finds what loading a torch.export archive (.pt2) or a TorchScript file (.pt) would execute, without loading it.
 
-An archive is a ZIP file with the graph as JSON and tensors as bytes, and it may hold pickles: example inputs, constants
-and custom objects. `torch.export.load` unpickles them, which calls whatever they name. Here every name that is not one
-of those that tensors need is reported (`pickle_scan.py`), and an archive that torch may read in another way than we do
-is refused (`plain_zip.py`). So are texts in the graph that torch would evaluate (`archive_graph.py`). A part is looked
-into whatever its name says it is, unless torch never unpickles it.
+An archive is a ZIP file with the graph as JSON and tensors as bytes. It may hold pickles: example inputs, constants and
+custom objects. `torch.export.load` unpickles them, which calls any function that they name. This module reports every
+name that tensors do not need (`pickle_scan.py`) and every text in the graph that torch would evaluate
+(`archive_graph.py`), and refuses archives that torch may read differently than Python (`plain_zip.py`). A part is
+scanned whatever its name suggests, unless torch never unpickles it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ def program_text(
     graph: fx.Graph, inputs: Mapping[str, str], owned: Mapping[str, str], *, user_level: bool = True
 ) -> str:
     """Return the whole file. `inputs` maps placeholders to expressions for their examples; `owned` maps attributes of
-    the module (parameters, buffers, submodules) to expressions. Without `user_level`, overloads are called as such.
+    the module (parameters, buffers, submodules) to expressions. Without `user_level`, overloads are written as
+    `torch.ops...`.
     """
     _require_names(graph, owned)
     names = [node.name for node in graph.nodes if node.op == "placeholder"]

@@ -1,10 +1,9 @@
 """Finds what a pickle would call, by running Python's own unpickler with harmless stand-ins for all names.
 
-A scanner that reads a pickle as a list must guess what lies on its stack, and a pickle can be written so that the guess
-is wrong. So the pickle is run by `pickle._Unpickler`, the one that the C version is made after: every name that a
-pickle can reach, by whichever instruction, goes through `find_class`. Here that gives an object that does nothing,
-whatever it is called with. Containers stay empty: their items would be hashed, which a small pickle can make last for
-ever.
+A scanner that only lists instructions must guess the contents of the stack, and a pickle can be written so that the
+guess is wrong. So the pickle is run by `pickle._Unpickler`, the Python version of the C unpickler: every name that a
+pickle can reach, by any instruction, goes through `find_class`. Here `find_class` returns an object that does nothing
+when it is called. Containers stay empty: their items would be hashed, which a small pickle can make last forever.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Caches the results of scheduled modules, in a folder that the workers of a hunt share: different steps often lead to
 the same module, which then need not be compiled again.
 
-Only quick looks ask here. What confirms a finding is always compiled and run, and so is a module with parallel loops,
-whose races do not show every time, or one that cannot be built: the message names variables, which modules of the
-same structure call differently, and a confirmation would not recognise it. An answer has no trace: that belongs to the
-one who asks.
+Only quick runs use the cache. Never cached: runs that confirm a finding; modules with parallel loops, whose races do
+not show every time; and modules that cannot be built, since the message names variables, which differ between modules
+of the same structure, so that a confirmation would not match. A cached result has no trace; the caller adds its own.
 """
 
 from __future__ import annotations

@@ -94,8 +94,7 @@ class ScheduleAsker:
         optimised: bool = True,
     ) -> list[Performed]:
         """Perform each trace, and return the results. `fresh`: in a new process, compiled as a user compiles. Without
-        `build`, traces are only scheduled; unless `optimised`, LLVM does not optimise, which takes a third of the
-        time."""
+        `build`, traces are only scheduled; unless `optimised`, LLVM does not optimise, which is three times as fast."""
 
         def request(numbers: Sequence[int], folder: Path) -> PerformRequest:
             some = tuple(traces[n] for n in numbers)

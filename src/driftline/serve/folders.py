@@ -1,9 +1,10 @@
 """Folders with pages and pictures that other commands wrote: the TorchInductor lab, instabilities, and anything named
 with `--folder`.
 
-Such pages may hold scripts of their own, and a folder may come from somebody else. So they are shown in a sandbox: with
-an origin that is nobody's, without cookies, requests, forms and windows. What they load from their own folder needs no
-cookie but a secret part of the address, which is new with every server. No link leads out of a folder.
+These pages may contain scripts, and a folder may come from someone else. So they are shown in a sandbox: with an opaque
+origin, without cookies, requests, forms and windows. Files that they load from their own folder are protected by a
+secret part of the address, not by a cookie; it is new with every server. Links that lead out of a folder are not
+followed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The jobs of a server: starts them within the available cores, watches, stops and resumes them.
 
-A job is a child process (`child.py`) in a session of its own. The server knows of it what lies in the store
-(`records.py`): a server that is started again finds the jobs that still run, by the number and the birth of their
-process.
+A job is a child process (`child.py`) in its own session. Everything that the server knows about jobs is stored in the
+store's folder (`records.py`), so a restarted server finds the jobs that are still running, by the number and start time
+of their process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The orders of jobs: one frozen value for each kind of work, stored as JSON in the job's folder.
 
-Each says what it is in a few words, how many cores it takes, and which command does the same in a terminal.
+Each describes itself in a few words, and gives the number of cores it needs and the equivalent command.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the hunts of a store exercised, by compiler. Adding up the turns of 200,000 programs takes about a second.
 
-A turn keeps what its operators met in each dtype (`TurnBody.coverage`) and which rewrite rules fired for the first time
-in its lane (`TurnBody.keys`). Nothing else of a turn is decoded here. A damaged turn is a gap.
+A turn stores the judgements of its operators in each dtype (`TurnBody.coverage`), and which rewrite rules fired for the
+first time in its lane (`TurnBody.keys`). Only these parts of a turn are decoded. A damaged turn is skipped and noted as
+a gap.
 """
 
 from __future__ import annotations

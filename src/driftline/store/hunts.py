@@ -141,7 +141,7 @@ class HuntLog:
         return self.hunt(int(row.lastrowid or 0))
 
     def note_environment(self, hunt: Hunt, environment: Mapping[str, Any]) -> None:
-        """Add to the hunt's environment. It becomes known only when the compilers are imported."""
+        """Add facts to the hunt's environment, which are known only when the compilers have been imported."""
         with self._store.transaction() as database:
             database.execute(
                 "UPDATE hunts SET environment = json_patch(environment, json(?)) WHERE id = ?",

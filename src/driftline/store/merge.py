@@ -1,8 +1,8 @@
 """`merge`: many stores into one. The result is the same in any order and any number of times.
 
-Rows and objects are known by what they hold, so each is taken once (`merged_tables.py`); numbers that only count
-(hunts, findings) are given anew in an order that follows from the rows. Sources are read row by row and never
-written. Each source is one transaction: killed in between, the merge is finished by running it again.
+Rows and objects are identified by their content, so each is taken once (`merged_tables.py`); numbers of hunts and
+findings are assigned again in an order that follows from the rows. Sources are read row by row and never written. Each
+source is one transaction: if a merge is killed, running it again finishes it.
 """
 
 from __future__ import annotations

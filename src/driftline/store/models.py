@@ -35,8 +35,8 @@ class ModelAnswers:
 
 
 class Requirements:
-    """The requirements that models gave for rules. A rule is asked about again when its source, the prompt or the model
-    changes."""
+    """The requirements that models gave for rules. A rule's requirement is asked for again when its source, the prompt
+    or the model changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,7 +1,7 @@
 """The large objects of a store: files named by the SHA-256 of their content.
 
-Each is written whole or not at all and is on the disk before it is spoken of. What is read is held against its name: a
-file with another content is damaged, or somebody else's, and is refused.
+A file is written whole or not at all, and is flushed to disk before anything refers to it. Content that is read is
+compared with the file's name: a file with other content is damaged or forged, and is refused.
 """
 
 from __future__ import annotations

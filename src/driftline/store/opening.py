@@ -1,12 +1,12 @@
 """Checks the files and the schema of a store's database before it is used, since someone else may have made it.
 
-SQLite runs what a database brings: triggers change rows while others are written; views, generated columns and
-expressions in constraints and indexes compute without end. So the tables and indexes must be, word for word, those that
+SQLite executes parts of a schema: triggers change rows while others are written; views, generated columns and
+expressions in constraints and indexes may compute without end. So the tables and indexes must be exactly those that
 Driftline makes, or compute nothing, and triggers, views and virtual tables are refused.
 
-The second guard stands in the connection (`guard`): whatever the schema holds, no trigger or view is run, nothing is
-attached, and no value is longer than Driftline writes. `PRAGMA trusted_schema=OFF` is set where SQLite then still takes
-the JSON functions in Driftline's own indexes, which SQLite 3.40 does not.
+The connection is the second guard (`guard`): whatever the schema holds, no trigger or view runs, nothing is attached,
+and no value is longer than Driftline writes. `PRAGMA trusted_schema=OFF` is set where SQLite then still accepts the
+JSON functions in Driftline's own indexes, which SQLite 3.40 does not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Remote stores: `push` copies the content of a store to a folder or an object store, `pull` copies it back.
 
-What lies at the address is a store again (`store.db`, `objects/`), and both ways are a merge, so nothing that others
-pushed is lost. Objects go first and only once, by their digests; the database follows as one file that is put in its
-place whole. What is pushed while a hunt runs is the store as it was at one moment. One push at a time replaces the
-database: who is about to says so by a marker beside it, and goes on only if there is no other marker.
+The address holds a store too (`store.db`, `objects/`), and both directions merge, so nothing that others pushed is
+lost. Objects are sent first and only once, identified by their digests; the database follows as one file that replaces
+the old one as a whole. A push during a hunt sends the store as it was at one moment. Only one push at a time replaces
+the database: it writes a marker file first, and continues only if there is no other marker.
 """
 
 from __future__ import annotations

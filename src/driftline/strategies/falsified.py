@@ -1,8 +1,8 @@
 """Shrinks a drawn program that failed with the reducer instead of Hypothesis.
 
-Hypothesis makes an example smaller by running the test on smaller draws, one after another; every one would be compiled
-and confirmed. The reducer knows what a program is, asks for many parts of it at a time, and keeps the failure the same.
-So once a program has failed, other draws of the same test are discarded unseen, and Hypothesis reports this one.
+Hypothesis shrinks an example by running the test on smaller draws, one after another, each of which would be compiled
+and confirmed. The reducer knows the structure of programs, tries many parts at a time, and keeps the failure the same.
+So once a program has failed, other draws of the same test are discarded untested, and Hypothesis reports this one.
 """
 
 from __future__ import annotations

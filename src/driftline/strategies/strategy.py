@@ -56,10 +56,10 @@ def programs(
 ) -> SearchStrategy[DrawnProgram]:
     """Return a strategy of valid programs of the operator table, each with matching inputs.
 
-    `form`: torch, onnx or jax. `operators`: names of the table, default all that the form has. `dtypes`: of the tensors
-    that come in, default all. `min_size` and `max_size`: operators of a program. `grad`: torch programs whose gradients
-    are to be compared, too. `values`: how inputs are filled: random, boundary (the edges of the operators), specials
-    (NaN, infinities, extremes).
+    `form`: torch, onnx or jax. `operators`: names of the table (default: all that the form supports). `dtypes`: of the
+    input tensors (default: all). `min_size` and `max_size`: limits on the number of operators. `grad`: make torch
+    programs whose gradients are compared too. `values`: how inputs are filled: random, boundary (the edges of the
+    operators' domains), specials (NaN, infinities, extremes).
     """
     if form not in FORMS:
         raise DriftlineError(f"form={form!r}: programs are written as {', '.join(FORMS)}.{did_you_mean(form, FORMS)}")

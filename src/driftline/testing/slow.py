@@ -7,7 +7,7 @@
     planted-slow:factor=1:compile=quadratic  compile time grows with the square of the number of operators
     planted-slow:factor=1:memory=quadratic   the memory of compiling does
 
-What it computes is what eager computes. `driftline perf` is tested, and measured (benchmarks/perf.py), on it.
+Its results are those of eager. `driftline perf` is tested and measured (benchmarks/perf.py) on it.
 """
 
 from __future__ import annotations

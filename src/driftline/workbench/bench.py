@@ -66,9 +66,9 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
     ) -> CheckResult:
         """Run a program on many compilers and say which of them is wrong; failures go into the store.
 
-        It takes what `driftline.check` takes: a live torch model with example inputs, an ONNX model, or the name of a
-        program, with the fields of `CheckSettings` as keywords, or such a value as `asked`. `require` is called with
-        the program that is to run, and may refuse it by raising. Workers stay warm between calls.
+        `program` is what `driftline.check` accepts: a live torch model with example inputs, an ONNX model, or the name
+        of a program. The settings are the fields of `CheckSettings`, as keywords or as a value in `asked`. `require` is
+        called with the program before it runs, and may refuse it by raising. Workers stay warm between calls.
         """
         asked = asked or CheckSettings(**settings)
         run = CheckRun(self._warm(), self._store, asked, self._plugins, self._library, listener, require)
@@ -92,16 +92,16 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
     def audit(self, *, listener: Listener = ignore, **keywords: Unpack[AuditKeywords]) -> AuditResult:
         """Fire the rewrite rules of the compilers on programs varied where the rules allow it, and check the results.
 
-        The keywords are the fields of `AuditSettings`: `compilers` are those whose rules are audited (all that are
-        installed, unless named; `inductor:device=cuda` on a GPU), `only` is a pattern of rules as for `driftline
-        patterns audit --only`. It takes half an hour unless told otherwise. `resume` goes on with the last audit that
-        was interrupted, or with that of `number`.
+        The keywords are the fields of `AuditSettings`: `compilers` whose rules are audited (default: all that are
+        installed; `inductor:device=cuda` for a GPU), `only` is a pattern of rules as for `driftline patterns audit
+        --only`. The default time is half an hour. `resume` continues the last interrupted audit, or the one with
+        `number`.
         """
         return self._audited(AuditSettings(**keywords), listener, passes=False)
 
     @shows(AuditSettings)
     def test_passes(self, *, listener: Listener = ignore, **keywords: Unpack[AuditKeywords]) -> AuditResult:
-        """Run one pass of a compiler at a time on small programs, and check that it keeps what they mean.
+        """Run one pass of a compiler at a time on small programs, and check that it does not change their results.
 
         The keywords are the fields of `AuditSettings`; `only` is a pattern as for `driftline passes test --only`.
         """
@@ -129,9 +129,9 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
     ) -> RunResult:
         """Run every model of a folder on every input with every framework.
 
-        `out` is the folder of the run; one that was begun before goes on. The keywords are the fields of `RunSettings`:
-        `solving` is the time to solve the inputs of one model; `specs` say what the bytes of KLEE's test cases are
-        (`input:float32[3]`).
+        `out` is the folder of the run; a run that exists there is continued. The keywords are the fields of
+        `RunSettings`: `solving` is the time to solve the inputs of one model; `specs` describe the bytes of KLEE's test
+        cases (`input:float32[3]`).
         """
         asked = RunSettings(**keywords)
         plan = RunPlan(

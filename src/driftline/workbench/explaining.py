@@ -60,8 +60,8 @@ class ExplainingBench(OpenBench):
     ) -> Replay | CostReplay | ScriptReplay:
         """Run a bug again, on its own target or on another; the result's `answer` says whether it still fails.
 
-        A bug that is about cost (slow, slow-compile, memory) is measured again. A script that calls torch.compile is
-        judged again as `check_script` does. Schedules of TVM are replayed by `driftline schedules replay`.
+        A bug about cost (slow, slow-compile, memory) is measured again. A script that calls torch.compile is judged
+        again as by `check_script`. Schedules of TVM are replayed by `driftline schedules replay`.
         """
         wanted = Target.parse(target) if target else None
         stored = self._store.bug(bug)
@@ -83,8 +83,8 @@ class ExplainingBench(OpenBench):
         """Return a failure to explain: a bug or a case of the store, or a program, which is checked first and must
         fail.
 
-        `target` is another than the bug's own, or the one that the program is checked on. `inputs`, `dims`, `shapes`
-        and `seed` say on what a program is checked, as for `check`.
+        `target` replaces the bug's own target, or names the target to check the program on. `inputs`, `dims`, `shapes`
+        and `seed` choose the inputs of the check, as for `check`.
         """
         target, inputs = settings.get("target"), settings.get("inputs", "example")
         check_strategy(inputs)
@@ -110,12 +110,13 @@ class ExplainingBench(OpenBench):
         listener: Listener = ignore,
         **settings: Unpack[FailingSettings],
     ) -> Diagnosis | ScriptDiagnosis:
-        """Explain a failure: where it lies, how small it gets, what it depends on.
+        """Explain a failure: the operators that cause it, the smallest program that shows it, and the options it
+        depends on.
 
-        `subject` and `settings` are those of `failing`, or `subject` is what it returned. With `bisect`, other releases
-        of the compiler are installed and asked too. The explanation is kept with the bug, as are those of the methods
-        below. `seconds` do not include the check of a program. Of a script that calls torch.compile, the first stage of
-        the compiler that differs is found.
+        `subject` and `settings` are those of `failing`, or `subject` is its result. With `bisect`, other releases of
+        the compiler are installed and tried too. The explanation is stored with the bug, as are the results of the
+        methods below. `seconds` do not include the check of a program. For a script that calls torch.compile, the first
+        stage of the compiler that differs is found.
         """
         failing = self._found(subject, listener, settings)
         if is_script(failing):
@@ -188,11 +189,11 @@ class ExplainingBench(OpenBench):
         listener: Listener = ignore,
         **settings: Unpack[BisectSettings],
     ) -> Bisected:
-        """Find the releases of a compiler that show a failure: the first bad one, the first good one again.
+        """Find the releases of a compiler that show a failure: the first bad release, and the first good one after it.
 
-        All releases of the compiler's package that install are asked, unless `package` names another one of it, `good`
-        and `bad` the ends of the search, or `releases` those to ask. They are downloaded, at most `max_download` bytes
-        each, and removed again unless told to `keep` them; with `installed`, only what is here already is asked.
+        All installable releases of the compiler's package are tried, unless `package` names another of its packages,
+        `good` and `bad` limit the search, or `releases` lists them. They are downloaded, at most `max_download` bytes
+        each, and removed afterwards unless `keep` is set; with `installed`, only installed releases are tried.
         """
         wish = ReleaseWish(
             package=settings.pop("package", ""),

@@ -60,10 +60,10 @@ class HuntingBench(OpenBench):
     ) -> HuntResult:
         """Make programs, run them on the compilers, and keep every bug once.
 
-        The keywords are the fields of `HuntSettings`, or such a value is given as `asked`. A resumed hunt has what was
-        asked for when it began; a longer time may be given. `spent` are seconds of the time that went by before the
-        call. Programs, turns and bugs on a `cluster` ("ray://HOST:10001", "HOST:6379", "auto" or "local:2" for two
-        nodes on this machine) are those of a hunt without it.
+        The settings are the fields of `HuntSettings`, as keywords or as a value in `asked`. A resumed hunt keeps its
+        original settings, except that a longer time may be given. `spent`: seconds of the time that passed before the
+        call. On a `cluster` ("ray://HOST:10001", "HOST:6379", "auto", or "local:2" for two nodes on this machine) the
+        hunt makes the same programs and turns, and finds the same bugs, as without.
         """
         asked = asked or HuntSettings(**keywords)
         planned = asked.planned(self._store, self._plugins)
@@ -104,12 +104,11 @@ class HuntingBench(OpenBench):
     ) -> WatchResult:
         """Replay every known bug of these compilers on their newest release, and hunt there: one round of watching.
 
-        The keywords are the fields of `WatchSettings`.
-
-        The release is the newest that the package index has, a pre-release too unless `pre` is false, or `release`; it
-        gets an environment of its own. `installed` takes what is installed here. `seconds` is the time of the hunt, 0
-        for none, or `programs` how many are made for each compiler instead; `accept` is arithmetic that is no finding
-        there. The result says what is new, back and fixed since the last round in this store.
+        The keywords are the fields of `WatchSettings`. The release is the newest on the package index, including
+        pre-releases unless `pre` is false, or `release`; it is installed into its own environment. With `installed`,
+        the installed release is used. `seconds` is the time of the hunt (0: no hunt), or `programs` the number of
+        programs for each compiler; `accept` is arithmetic that does not count as a finding. The result says what is
+        new, back and fixed since the last round in this store.
         """
         from driftline.perf.replay import replay_cost
 

@@ -30,7 +30,8 @@ class TimingBench(OpenBench):
     def perf_check(self, program: str, *, listener: Listener = ignore, **keywords: Unpack[PerfKeywords]) -> PerfRun:
         """Say whether targets are slower on a program than they should be; findings go into the store.
 
-        The keywords are the fields of `PerfSettings`. Eight rounds are made in any case, further ones for `seconds`.
+        The keywords are the fields of `PerfSettings`. At least eight rounds are measured, and further ones for
+        `seconds`.
         """
         asked = PerfSettings(**keywords)
         wanted = _available(asked.targets)
@@ -48,8 +49,8 @@ class TimingBench(OpenBench):
     def perf_hunt(self, *, listener: Listener = ignore, **keywords: Unpack[PerfHuntKeywords]) -> PerfHuntEntry:
         """Make programs large enough to be timed, and keep those that a target makes slow.
 
-        The keywords are the fields of `PerfHuntSettings`. A resumed hunt has what was asked for when it began; a longer
-        time may be given.
+        The keywords are the fields of `PerfHuntSettings`. A resumed hunt keeps its original settings, except that a
+        longer time may be given.
         """
         asked = PerfHuntSettings(**keywords)
         journal = PerfJournal(self._store)

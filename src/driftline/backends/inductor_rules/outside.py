@@ -27,7 +27,7 @@ GraphSignature = Callable[[Any], object]
 
 
 class PassWatcher(Protocol):
-    """Is told about every rewrite, and may forbid it."""
+    """An observer of rewrites: it is told about each one and may forbid it."""
 
     def note(self, rule_id: str, changed: bool) -> None: ...
 

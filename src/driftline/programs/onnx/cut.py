@@ -1,9 +1,9 @@
 """Cuts operators of unknown meaning out of models, so that the rest can be judged.
 
-An operator of another domain has no reference. Where its result has the type of its first argument, as far as the
-model says, that argument passes through in its place; where the model declares another type, the result becomes an
-input; nodes behind a result of which nothing is known cannot be kept. What the operator was fed becomes an output of
-the model, so that it is compared.
+Operators of other domains have no reference. If such an operator's result has the type of its first argument, as far as
+the model says, it is replaced by that argument; if the model declares another type, the result becomes an input; if its
+type is unknown, the nodes that depend on it are removed. The operator's arguments become outputs of the model, so that
+they are compared.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Follows the inputs of an ONNX model, to find out which of them are indices, masks, positions, lengths or sizes.
 
-Each input is followed through the operators that pass its values on (Cast, Reshape, Slice, Add of a constant, ...) to
-those that say what the values mean. What is found are facts; `onnx/ranges.py` makes rules of them. Sizes that the graph
-reads from its own shapes are followed in the same way: `Range(0, sequence)` into a table of 512 rows means that the
-sequence has at most 512 elements.
+Each input is followed through operators that pass its values on (Cast, Reshape, Slice, Add of a constant, ...) to
+operators that show what the values mean. The results are facts; `onnx/ranges.py` derives rules from them. Sizes that
+the graph reads from its own shapes are followed in the same way: if `Range(0, sequence)` indexes a table of 512 rows,
+the sequence has at most 512 elements.
 """
 
 from __future__ import annotations

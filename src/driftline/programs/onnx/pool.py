@@ -1,9 +1,9 @@
 """Pooling with the same bits as the ONNX project's reference evaluator, but many windows at a time.
 
-The evaluator's own collects every window in Python. Reference results of a model with an AveragePool take long with it,
-and so do the standard's node tests: of the ten seconds in which they are made, it takes eight. Windows that have the
-same elements (all of them, or all but those beyond one edge) are reduced together. numpy adds the elements of a row in
-the same order whether there is one row or many, so the sums are the same.
+The evaluator collects every window in Python, which makes references of models with AveragePool slow, and takes eight
+of the ten seconds in which the standard's node tests are generated. Here, windows that have the same elements (all of
+them, or all but those beyond one edge) are reduced together. numpy adds the elements of a row in the same order whether
+there is one row or many, so the sums are the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Chains copies of an ONNX model: each copy takes the result of the one before it. Weights are shared.
 
-Where no input can take the result, the copies stand side by side, each on inputs of its own.
+If no input can take the result, the copies are independent, and each has inputs of its own.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class AttributeReference:
 
 @dataclass(frozen=True)
 class BlockNode:
-    """One node; `proto` is what it was read from."""
+    """One node of a block; `proto` is the NodeProto that it was read from."""
 
     op_type: str
     domain: str
