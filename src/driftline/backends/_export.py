@@ -1,7 +1,7 @@
 """Shared code of the backends that extract a graph from the user's code once and never call that code again.
 
-Such a graph takes and returns plain tuples of tensors; the program's own structure is kept beside it. What happens to
-the caller's tensors is lost, so only the results are compared.
+Such a graph takes and returns plain tuples of tensors; the program's own structure is stored separately. Changes to the
+caller's tensors are lost, so only the results are compared.
 """
 
 from __future__ import annotations

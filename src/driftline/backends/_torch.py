@@ -74,7 +74,7 @@ def placed(function: Callable[..., Any], options: Options) -> tuple[Callable[...
     """Return the callable with its weights on the target's device, and that device.
 
     A GPU is set to compute as the target's `arithmetic` declares. By default torch uses TF32 in cuDNN's convolutions
-    and recurrences only, and reduces partial sums in half precision.
+    and recurrences only, and adds partial sums in half precision.
     """
     import torch
 

@@ -1,6 +1,6 @@
 """Runs torch programs on XLA: torch.export, then torchax, which has a JAX function for each ATen operator.
 
-torchax 0.0.13 names operator overloads that torch 2.13 no longer has; while it is imported, placeholders stand in.
+torchax 0.0.13 names operator overloads that torch 2.13 no longer has; placeholders replace them during its import.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Any backend that registers itself for `torch.compile` through the entry-point group `torch_dynamo_backends`.
 
-Traps of `dynamo:openvino`: it runs what it does not know in eager, and falls back to Inductor without a word when its
-own compilation fails, so an error under its name may be Inductor's.
+Traps of `dynamo:openvino`: it runs unsupported operators in eager, and silently falls back to Inductor when its own
+compilation fails, so an error under its name may be Inductor's.
 """
 
 from __future__ import annotations

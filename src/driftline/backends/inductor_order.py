@@ -1,9 +1,9 @@
 """Orders Inductor's kernels so that calls into libraries interrupt few of them.
 
-The C++ backend writes loops that follow each other into one file, and begins another file after each call into a
-library. For independent programs in one graph that makes a file for nearly every call, and starting the C++ compiler
-takes longer than compiling most of them. Any order that keeps the dependencies is a right one: here all loops that can
-run go first, then all calls that can, and so on.
+The C++ backend writes consecutive loops into one file, and begins another file after each call into a library. For
+independent programs in one graph that makes a file for nearly every call, and starting the C++ compiler takes longer
+than compiling most of them. Any order that keeps the dependencies is correct: here all loops that can run go first,
+then all calls that can, and so on.
 """
 
 from __future__ import annotations

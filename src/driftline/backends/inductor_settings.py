@@ -1,6 +1,7 @@
 """Makes every name of `torch._inductor.config` an option of a target: names, types and vector widths.
 
-The names are read from the source of the configuration: to import torch takes seconds, and is not for the parent.
+The names are read from the source of the configuration: importing torch takes seconds, and the parent process never
+imports it.
 """
 
 from __future__ import annotations

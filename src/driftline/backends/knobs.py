@@ -1,6 +1,6 @@
 """Knobs: what can be switched off in a compiler, one at a time or several together. Used by ablation.
 
-Every knob is an option of the target, so whatever was found out can be asked again by its spelling.
+Every knob is an option of the target, so the spelling of a target reproduces every result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A device that does not exist: a hardware profile that every graph of a program is checked against.
 
-`mock:profile=npu` runs a program as PyTorch does, or computes as the profile's `[compute]` says, and writes what breaks
-the profile into the log. With `strict=true` that is a failure, which is reduced like any other: its first line names
-constraint and operator, and the error is called after the constraint.
+`mock:profile=npu` runs a program as PyTorch does, or with the arithmetic of the profile's `[compute]`, and writes
+violations of the profile into the log. With `strict=true` a violation is a failure, which is reduced like any other:
+its first line names constraint and operator, and the exception's class is named after the constraint.
 """
 
 from __future__ import annotations

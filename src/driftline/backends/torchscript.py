@@ -1,11 +1,11 @@
-"""TorchScript: `torch.jit.script`, or a trace where the scripting language does not reach; then freeze and optimise.
+"""TorchScript: `torch.jit.script`, or a trace where scripting does not support the program; then freeze and optimise.
 
-Of a program that was a TorchScript file, that file is run.
+If a program was a TorchScript file, that file is run.
 
-A trace writes down one path through the program. The tracer warns where a path was chosen, by a size (which is a
-tensor while it traces) or by values. Then the graph of torch.export is traced: in it choices by sizes are made, and
-it takes no program that chooses by values, since the trace would mean something else than the program. The profiling
-executor optimises on the second run of a graph, so the graph has been run twice when compiling is done.
+A trace records one path through the program. The tracer warns where a path was chosen, by a size (which is a tensor
+during tracing) or by values. In that case the graph of torch.export is traced: it has resolved choices by sizes, and
+torch.export rejects programs that choose by values, for which a trace would mean something else than the program. The
+profiling executor optimises on the second run of a graph, so the graph has been run twice when compiling is done.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """TVM's passes one at a time: the plain pipeline, and the place of each pass in it.
 
-The plain pipeline has only the passes without which a program does not run. One pass more must not change what the
-program computes. A pass goes where TVM's own pipeline has it; a pass that no pipeline runs goes where its input is
-what it is written for (`_PLACES`). Passes that cannot be tried like that have a reason (`untried_reason`), and are no
+The plain pipeline has only the passes without which a program does not run. One additional pass must not change the
+program's results. A pass goes where TVM's own pipeline has it; a pass of no pipeline goes where its input has the form
+that it expects (`_PLACES`). Passes that cannot be tried in this way have a reason (`untried_reason`), and are no
 findings.
 """
 

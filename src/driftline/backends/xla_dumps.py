@@ -1,6 +1,6 @@
 """Finds which passes of XLA changed a program, from the files that XLA can write after each pass.
 
-`xla_dump_hlo_pass_re=.*` writes after those passes only that changed something, which costs little.
+With `xla_dump_hlo_pass_re=.*` XLA writes a file only after passes that changed something, which costs little.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class RayCrew:
     def match(
         self, suspects: Sequence[Suspect], target: Target, form: str, options: CheckOptions
     ) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
-        """Return nothing: at the end of its time a hunt leaves the cluster to others. `--resume` examines the
+        """Return an empty iterator: at the end of its time a hunt leaves the cluster to others. `--resume` examines the
         suspects."""
         return iter(())
 

@@ -1,8 +1,8 @@
 """Imitates a device's arithmetic: runs an ATen graph and rounds the result of every operator as the device would.
 
-An approximation, on purpose a simple one: products and sums keep their partial sums in a narrow type, rounded after
-each block of terms; results are rounded to the type in which tensors lie; subnormal numbers become zero; integers
-saturate. Everything else is computed as torch does it.
+A deliberately simple approximation: products and sums keep their partial sums in a narrow type, rounded after each
+block of terms; results are rounded to the storage type of tensors; subnormal numbers become zero; integers saturate.
+Everything else is computed by torch.
 """
 
 from __future__ import annotations

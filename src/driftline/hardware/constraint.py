@@ -13,8 +13,8 @@ A constraint is a plugin:
                 if tensor.shape and tensor.shape[0] % self.rows:
                     yield Broken(f"{tensor} has {tensor.shape[0]} rows", f"multiples of {self.rows}")
 
-Then `[even]` with `rows = 4` may stand in a profile. What is set wrongly is a ValueError, whose words follow the name
-of the setting.
+Then `[even]` with `rows = 4` may be used in a profile. A reader of a setting raises a ValueError for a wrong value,
+with a message that continues after the name of the setting.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Computes how much memory a graph needs at once, by walking over its nodes in execution order.
 
-Memory is counted by storage: a view takes none of its own. Inputs (parameters among them) are there all the time, since
-the caller holds them; everything else from the node that makes it to the last one that reads it.
+Memory is counted by storage: a view has none of its own. Inputs (including parameters) are live all the time, since the
+caller holds them; every other value is live from the node that makes it to the last one that reads it.
 """
 
 from __future__ import annotations

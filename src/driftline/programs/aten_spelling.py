@@ -1,7 +1,7 @@
 """Writes ATen overloads as people write them: `aten.sum.dim_IntList(x, [0], True)` is `torch.sum(x, [0], True)`.
 
-An overload takes the same arguments as the function it belongs to, so most need no rule but the right path. The table
-is for those that ordinary code spells in another way; an overload that has no public spelling stays `torch.ops...`.
+An overload takes the same arguments as its function, so most overloads need only the right path. The table is for
+overloads that ordinary code spells differently; an overload without a public spelling is written as `torch.ops...`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Captures a torch program once with `torch.export`, for all compilers that start from its graph.
 
-The file is a .pt2 archive of the flat program (tensors in, a tuple of tensors out) with one more entry: what the
-archive was made for, and what the program's results are called. A program that cannot be written down like this is
-captured by each target for itself.
+The file is a .pt2 archive of the flat program (tensors in, a tuple of tensors out) with one more entry: the example
+that the archive was made for, and the names of the results. A program that cannot be saved in this way is captured by
+each target itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Converts programs from one form to another, each in a worker; a failure has the stage CONVERT.
 
-A converter says which forms it links and what is to blame when it is wrong: `torch.onnx` is a compiler too.
+A converter names the forms that it links, and the project to blame for wrong results: `torch.onnx` is a compiler too.
 """
 
 from __future__ import annotations

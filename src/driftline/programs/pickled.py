@@ -1,10 +1,10 @@
 """Loads torch.export archives in workers without running their code: the second guard besides the scan of
 `archive_scan.py`.
 
-`torch.export.load` unpickles example inputs and custom objects with Python's own unpickler. Unless the user vouched for
-the files of the run (`--trust`), the archive is loaded with torch's restricted unpickler here, which knows tensors,
-plain containers and the key-value caches of transformers, and calls nothing else: an archive that passes the scan
-by a trick does not run code either.
+`torch.export.load` unpickles example inputs and custom objects with Python's own unpickler. Unless the user trusts the
+files of the run (`--trust`), the archive is loaded with torch's restricted unpickler, which supports tensors, plain
+containers and the key-value caches of transformers, and calls nothing else. So an archive that evades the scan does not
+run code either.
 """
 
 from __future__ import annotations

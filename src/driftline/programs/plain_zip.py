@@ -1,8 +1,8 @@
 """Accepts only archives that every ZIP reader reads in the same way.
 
-What is scanned must be what torch loads. Torch has a reader of its own, which looks for parts by their names, in small
-letters too. An archive with two parts of one name, a second list of parts, or bytes before, between or behind the parts
-may be one thing to Python and another to torch, and is refused.
+The scan must see what torch loads. Torch has its own ZIP reader, which ignores the case of names. An archive with two
+parts of one name, a second list of parts, or bytes before, between or after the parts may mean different things to
+Python and to torch, and is refused.
 """
 
 from __future__ import annotations

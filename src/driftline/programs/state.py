@@ -1,7 +1,7 @@
 """The state of a source program that its text does not fix: its weights, its example inputs, and the data files it
 reads.
 
-Every worker calls the factory anew. The digest made here tells whether it got the same program.
+Every worker calls the factory again. The digest made here shows whether it got the same program.
 """
 
 from __future__ import annotations

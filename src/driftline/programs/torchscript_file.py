@@ -1,8 +1,8 @@
 """Converts TorchScript files, as `torch.jit.save` writes them, to torch.export archives with the file inside.
 
-So every compiler of torch programs can take it, and TorchScript itself runs what the user's file holds. A file is read
-in a worker only, by `torch.jit.load`, which runs no Python: its code is in TorchScript's own language, and its data are
-read by torch's C++ reader.
+So every compiler of torch programs can run it, and TorchScript itself runs the user's own file. A file is read in a
+worker only, by `torch.jit.load`, which runs no Python: its code is in TorchScript's own language, and its data are read
+by torch's C++ reader.
 """
 
 from __future__ import annotations

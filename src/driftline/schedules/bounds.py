@@ -1,7 +1,8 @@
 """Checks that a lowered function stays inside its buffers. Guard bytes detect writes beside its parameters, but a write
 beside one of its own buffers may damage nothing until a pass puts buffers together.
 
-Loops have few iterations, so every index is computed for all of them at once. What depends on data is not looked at.
+Loops have few iterations, so every index is computed for all iterations at once. Indices that depend on data are not
+checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Extracts the kernels that TVM makes of an ordinary model, as functions to schedule: the worker's side.
 
-A model in ONNX goes through TVM's importer, legalisation and fusion; every tensor program that comes out is a kernel.
-Only those are kept whose numbers are exact in float32 whatever the order, so that a difference is a bug: they add,
-multiply, compare and choose. The rest divide or call a function, hold other types, or are too long to run often.
+An ONNX model goes through TVM's importer, legalisation and fusion; each resulting tensor program is a kernel. Only
+kernels that are exact in float32 in any order are kept, so that a difference is a bug: those that only add, multiply,
+compare and select. The others divide, call a function, use other types, or take too long.
 """
 
 from __future__ import annotations

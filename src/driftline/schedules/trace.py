@@ -85,7 +85,7 @@ class Trace:
 
 
 def read_trace(data: bytes) -> Trace:
-    """Read a trace that `dump` wrote."""
+    """Read a trace from the bytes that `dump` returned."""
     try:
         return decode(Trace, json.loads(data))
     except (ValueError, WireError) as error:

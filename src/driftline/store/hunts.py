@@ -2,7 +2,7 @@
 examination.
 
 A *lane* is the sequence of turns of one target; a turn is a batch of programs run on it. A turn and its suspects are
-written in one transaction, and a suspect is settled in one: killed at any moment, a hunt goes on where it was.
+written in one transaction, and the result for a suspect in another, so a hunt that was killed can be resumed.
 """
 
 from __future__ import annotations

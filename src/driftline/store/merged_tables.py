@@ -1,7 +1,7 @@
 """The merge rule of each table: the row that results from two stores' rows with the same key.
 
-Every rule takes the greater of two rows by some order, column by column or as a whole. So it does not matter which
-store comes first, how stores are grouped, or how often one is merged.
+Every rule takes the greater of two rows in some order, column by column or as a whole. So the result does not depend on
+the order or grouping of stores, or on how often one is merged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The store's tables of language models: every request with its answer, and the requirements that models gave for
 rewrite rules.
 
-An answer is written as soon as it is there: killed at any moment, nothing is paid for twice.
+An answer is written as soon as it arrives, so that no answer is paid for twice, even after a kill.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stores that are only read: the sources of a merge, and a store that is pushed.
 
-Nothing is written into its folder. One that a hunt is writing is read as it was when the reading began (SQLite's
+Nothing is written into their folders. A store that a hunt is writing is read as it was when the reading began (SQLite's
 write-ahead log).
 """
 

@@ -1,7 +1,7 @@
 """Inductor's passes over graphs, one at a time: the rules to forbid so that a single pass runs alone.
 
-A pass is one that Inductor names where it runs it, a fusion of groups, or a table of rewrite rules with all its rules.
-Decompositions, lowerings and the passes that make a graph compilable at all are always there.
+A pass here is a pass that Inductor names where it runs it, a fusion of groups, or a table of rewrite rules with all its
+rules. Decompositions, lowerings and the passes that make a graph compilable always run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records which rules do something while a program is compiled, and forbids given ones.
 
-A rule's extra check is called only after its pattern matched; `apply` only after the check agreed. Many handlers then
-leave the graph as it is, so a rule counts as fired only when the graph is another one afterwards.
+Inductor calls a rule's extra check only after its pattern matched, and `apply` only after the check agreed. Many
+handlers then change nothing, so a rule counts as fired only if the graph differs afterwards.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Reads and keeps ONNX models, including those with weights in files of their own.
 
-A protobuf message ends at 2 GB, and every reader of one holds all of it in memory. So the weights of a big model stay
-in files of their own, from the first look to the last compiler: `keep_model` writes Driftline's private copy, a small
-model file and data files that are named by their content. The hash of the model file thus
-covers its weights. Small models are single files, whatever the user's is.
+A protobuf message is limited to 2 GB, and its reader holds all of it in memory. So the weights of a big model always
+stay in files of their own: `keep_model` writes Driftline's private copy, a small model file and data files named by
+their content, so that the hash of the model file covers its weights. A small model becomes a single file, whatever the
+user's model is.
 
-All code that needs an ONNX model calls `load_model` (weights in memory), `load_structure` (no weights), or gives the
-path to a runtime that maps the data itself; `mapped` gives an array that is read from the disk when touched.
+All code that needs an ONNX model calls `load_model` (weights in memory) or `load_structure` (no weights), or passes the
+path to a runtime that maps the data itself; `mapped` returns an array that is read from the disk on access.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Converts an ONNX model to another float type: constants, casts and signatures.
 
-The shadow of a model is played in float64; an experiment asks whether a failure shows in another type, too.
+Used to run the shadow (the float64 copy of a model that the oracle computes), and by experiments that test whether a
+failure occurs in another type.
 """
 
 from __future__ import annotations

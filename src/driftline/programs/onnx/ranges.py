@@ -1,7 +1,7 @@
 """Derives from an ONNX graph which values its inputs may hold, and how large its open dimensions may be.
 
-The answer is for each input a rule as in `inputs/plan.py` with the reason for it, the names of its
-dimensions, and the largest size of each. Names of inputs are hints, used only where the graph says nothing.
+The answer holds for each input a rule as in `inputs/plan.py` with its reason, the names of its dimensions, and the
+largest size of each. Names of inputs are used only where the graph gives no information.
 """
 
 from __future__ import annotations

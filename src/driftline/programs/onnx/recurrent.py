@@ -1,8 +1,8 @@
 """RNN, GRU and LSTM step by step, from the operator specification: with all activations, clipping, peepholes and
 sequence lengths.
 
-The shadow puts rounding errors into the steps: an error in the state is carried on, so no formula for the whole
-operator is sound. The evaluator's corrections take the steps as they are (`PlainSteps`).
+The shadow (the oracle's float64 run) adds rounding errors to each step: an error in the state is carried on, so no
+formula for the whole operator would be sound. The evaluator's corrections use the plain steps (`PlainSteps`).
 """
 
 from __future__ import annotations

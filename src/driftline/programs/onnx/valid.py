@@ -1,7 +1,7 @@
 """Checks that an ONNX model is valid at the opset that it names. What a compiler does with an invalid model is no bug.
 
-`onnx.checker` knows operators and attributes, shape inference the types that operators take, and `onnx_words` the words
-of attributes that have a few of them.
+`onnx.checker` checks operators and attributes, shape inference the types of operands, and `words.py` the attributes
+that take one of a few words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Taps of torch programs: lists the values along the graph of torch.export, and writes a program that returns some of
 them.
 
-The graph is exported once (`export_graph`); a tapped program is the same graph played by an interpreter that keeps what
-it passes, exported again. Runs in a worker: it imports torch.
+The graph is exported once (`export_graph`). A tapped program is made by running that graph in an interpreter that keeps
+the requested values, and exporting the run. Runs in a worker: it imports torch.
 """
 
 from __future__ import annotations
