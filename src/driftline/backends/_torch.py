@@ -23,7 +23,7 @@ from driftline.programs.opened import OpenedProgram
 
 _PARAMETERS = "named_parameters"
 
-# What libraries of torch say of programs that are not for them.
+# Messages of torch's libraries about programs that they do not support.
 _MISSING = re.compile(r"module 'torch[\w.]*' has no attribute")
 _DECLINED = re.compile("cudnn RNN backward can only be called in training mode|There was no fake impl registered for")
 

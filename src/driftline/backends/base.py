@@ -114,7 +114,7 @@ class CompilerPass:
 
     name: str
     group: str
-    untried: str = ""  # why it is not tried by itself; nothing when it is
+    untried: str = ""  # why it is not tried alone; empty if it is tried
 
 
 # Which of the compiler's own rewrite rules fired on a program, by name
@@ -127,7 +127,7 @@ class Backend:
     name: ClassVar[str]
     accepts: ClassVar[tuple[str, ...]]  # program forms, best first; `source:<framework>` for live programs
     prefers: ClassVar[str] = ""  # the kind of file that it is given where a model comes in several: `torchscript`
-    module: ClassVar[str] = ""  # what must be importable
+    module: ClassVar[str] = ""  # the module that must be importable
     distribution: ClassVar[str] = ""  # the package that carries the version
     also_in: ClassVar[tuple[str, ...]] = ()  # other packages whose environments carry this compiler
     extra: ClassVar[str] = ""  # the extra of Driftline that brings it, for backends that come with Driftline
@@ -138,13 +138,13 @@ class Backend:
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     gradients: ClassVar[bool] = False  # can compute gradients
     mutates: ClassVar[bool] = False  # calls the user's code, so changes to inputs are seen and compared
-    arithmetic: ClassVar[str] = ""  # what it declares beyond IEEE arithmetic; see oracle/arithmetic.py
+    arithmetic: ClassVar[str] = ""  # declared deviations from IEEE arithmetic; see oracle/arithmetic.py
     renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
     threads: ClassVar[bool] = False  # several threads may call one compiled program at the same time
     sizes: ClassVar[bool] = True  # a compiled program runs at other sizes of its inputs, where it has open ones
     recompiles: ClassVar[bool] = False  # when a compiled program is called with inputs of another size
     keeps_code: ClassVar[bool] = False  # on disk, for later processes
-    kernels: ClassVar[str] = ""  # the backend whose kernels compute what this one does not compile
+    kernels: ClassVar[str] = ""  # the backend that runs operators which this one does not compile
     captures: ClassVar[bool] = False  # starts from the graph of torch.export, which such targets can share
     batch: ClassVar[int] = 20  # how many programs a hunt gives it at a time: some seconds of work
     together: ClassVar[int] = 1  # how many programs `compile_together` takes at best
@@ -153,12 +153,12 @@ class Backend:
     start_seconds: ClassVar[float] = 2.0
     preset: ClassVar[str] = "default"  # the first of quick, default and all that holds it; see presets.py
     reference: ClassVar[bool] = False  # a rung without optimisation, not a compiler under test
-    not_hunted: ClassVar[str] = ""  # why a hunt skips it unless it is asked for by name
+    not_hunted: ClassVar[str] = ""  # why a hunt skips it unless it is named
     # Simpler forms, the simplest first: a target, or an option of this one. Default: the lower values of `opt`.
     rungs: ClassVar[tuple[str, ...]] = ()
-    settings_words: ClassVar[str] = ""  # what to write for its own settings, in a sentence
+    settings_words: ClassVar[str] = ""  # how to write its own settings, for messages
     tracker: ClassVar[Tracker] = Tracker()  # where its bugs are reported, in which form
-    installing: ClassVar[Mapping[str, Installing]] = {}  # by package, where pip needs to be told more than its name
+    installing: ClassVar[Mapping[str, Installing]] = {}  # by package, if pip needs more than its name
 
     def __init__(self) -> None:
         self.family_name = self.family or self.name

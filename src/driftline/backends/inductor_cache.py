@@ -11,7 +11,7 @@ from typing import Any
 
 from driftline.core.compiler_caches import after_move, is_damaged, remove_all
 
-_SIZE = ".size"  # beside what was built: how many bytes it had when the build was over
+_SIZE = ".size"  # a file beside a finished build, with its size in bytes
 
 
 def share_headers() -> None:

@@ -19,10 +19,10 @@ class Knob:
     """One thing that can be switched off, by setting an option to a value or adding a name to a list option."""
 
     option: str
-    value: str  # nothing: the option is taken away
+    value: str  # empty: the option is removed
     kind: str = SETTING
-    about: str = ""  # what it is, or where it stands in the compiler
-    label: str = ""  # what people call it, where the value is an id
+    about: str = ""  # a description, or its place in the compiler
+    label: str = ""  # a readable name, if the value is an id
 
     @property
     def listed(self) -> bool:

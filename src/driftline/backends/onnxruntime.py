@@ -50,7 +50,7 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 
-# Rewrite rules: they stand together in two optimisers of the session's log, so only their names are known.
+# Rewrite rules: the session's log names only the two optimisers that contain them, not the rules.
 REWRITE_RULES = frozenset(
     """
     CastChainElimination CastElimination ClipQuantRewrite ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion
@@ -82,7 +82,7 @@ OPTIMIZERS = REWRITE_RULES | frozenset(
     """.split()
 )
 
-# Optimisers that are off unless a setting of the session asks for them.
+# Optimisers that are off unless a session setting enables them.
 SETTINGS = {
     "Avx2WeightS8ToU8Transformer": "session.x64quantprecision",
     "CastChainElimination": "optimization.enable_cast_chain_elimination",
@@ -91,7 +91,7 @@ SETTINGS = {
     "QDQFinalCleanupTransformer": "session.enable_quant_qdq_cleanup",
 }
 
-_SECTIONS = "session|optimization|ep|mlas|memory"  # what the names of session entries begin with
+_SECTIONS = "session|optimization|ep|mlas|memory"  # prefixes of session config entries
 
 # Element types that numpy does not know: their number in ONNX, and the integers that carry their bits.
 _BITS = {"bfloat16": (16, np.uint16), "float8_e4m3fn": (17, np.uint8), "float8_e5m2": (19, np.uint8)}
@@ -224,7 +224,7 @@ class OnnxRuntime(Backend):
         if ONE_PASS in options:
             return super().knobs(options)
         left = OPTIMIZERS.difference(listed(options, "disable"))
-        # Those that hold the rewrite rules are asked about last: a rule by itself says more.
+        # The optimisers that contain rewrite rules come last: a single rule is more precise.
         kinds = {name: "pass" if name.endswith("RuleBasedTransformer") else "optimiser" for name in sorted(left)}
         return [*super().knobs(options), *(Knob("disable", name, kind) for name, kind in kinds.items())]
 
@@ -368,7 +368,7 @@ def runner(session: Any) -> Compiled:
         for name in names:
             binding.bind_output(name)
 
-        def called(held: Arrays = held) -> object:  # what is bound are views of what is held
+        def called(held: Arrays = held) -> object:  # the bound values are views of the held arrays
             session.run_with_iobinding(binding)
             return binding
 

@@ -41,7 +41,7 @@ _MISJUDGED = ("RMSNormalization",)  # the evaluator computes it in half precisio
 
 
 WHOLE_PASSES = ("ir.", "optimizer.", "version.")  # how the names of passes over a whole model begin
-_OPSETS = range(19, 26)  # what onnxscript converts to
+_OPSETS = range(19, 26)  # the opsets that onnxscript can convert to
 _UNTRIED = {
     "ir.AddInitializersToInputsPass": "changes what the model takes, by design",
     "ir.CheckerPass": "checks the model and changes nothing",
@@ -59,7 +59,7 @@ class OnnxScript(Backend):
     distribution = "onnxscript"
     extra = "onnx"
     tracker = Tracker("https://github.com/microsoft/onnxscript/issues")
-    arithmetic = "half-accumulation"  # as the evaluator that runs what is rewritten
+    arithmetic = "half-accumulation"  # that of the evaluator which runs rewritten models
     options = {
         "rules": Option("the rules to apply, joined with '+'; default: those that `rewriter.rewrite` applies"),
         "skip": Option("rules to leave out, joined with '+'"),

@@ -24,7 +24,7 @@ from driftline.core.text import did_you_mean, telling_line
 from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
-# What makes results exact and repeatable; `dynamo:openvino` is given the same.
+# Settings that make results exact and repeatable; `dynamo:openvino` uses them too.
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
 
 # From 2024.1 to 2026.4; each stands in the middle of a long report.
@@ -56,7 +56,7 @@ _TRACKER = Tracker(
         ),
     ),
 )
-# What oneDNN calls instruction sets (ONEDNN_MAX_CPU_ISA), each with what a processor must have for it.
+# oneDNN's names of instruction sets (ONEDNN_MAX_CPU_ISA), each with the processor features that it needs.
 _INSTRUCTION_SETS = {
     "sse41": ("sse4_1",),
     "avx": ("avx",),

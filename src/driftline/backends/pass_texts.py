@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 HLO, TFLITE = "hlo", "tflite"
-# The passes of a backend that are described, by the table that they stand in.
+# The table with the descriptions of a backend's passes, by backend.
 TABLES = {"xla": HLO, "tensorflow-xla": HLO, "tflite": TFLITE}
 _HEADS = {
     "jax": "import jax\nimport jax.numpy as jnp\nfrom jax import lax\n",
@@ -24,11 +24,11 @@ class PassText:
 
     name: str
     words: str
-    jax: tuple[str, ...] = ()  # what the model of an example returns, and its inputs
+    jax: tuple[str, ...] = ()  # an example: the expression that its model returns, then its inputs
     tensorflow: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()  # operations of which there are fewer afterwards
-    made: tuple[str, ...] = ()  # and more; with a colon alone: any that has this activation
-    without: tuple[str, ...] = ()  # that must not have become more
+    gone: tuple[str, ...] = ()  # operations that become fewer
+    made: tuple[str, ...] = ()  # operations that become more; `:RELU` stands for any with this activation
+    without: tuple[str, ...] = ()  # operations that must not become more
 
     def program(self, form: str) -> str:
         """Return a program that the pass changes, as the text of a file with a factory; empty if none is known in this

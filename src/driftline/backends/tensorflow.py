@@ -127,7 +127,7 @@ class TensorFlowXla(TensorFlow):
                 return {name: tensor.numpy() for name, tensor in zip(traced.outputs, results, strict=True)}
 
         self._dump_passes()
-        self._dumps.taken()  # of a program before this one, which nobody asked about
+        self._dumps.taken()  # discard the dumps of earlier programs
         run(program.example)  # XLA compiles during the first call
         return run
 

@@ -44,7 +44,7 @@ _REJECTION_TEXTS = (
 )
 
 
-# How a conversion is told to keep values in fewer bits, and what the result may then be off by.
+# The converter settings for values in fewer bits, and the error that results may then have.
 _QUANTISED = {"float16": "half-weights", "dynamic": "byte-values", "int8": "byte-values"}
 _TELLING = {
     "float16": "converter.target_spec.supported_types = [tf.float16]",

@@ -29,7 +29,7 @@ from driftline.programs.torchscript_file import embedded, load_embedded
 _PROFILING_RUNS = 2
 _PATH_CHOSEN = "Converting a tensor to a Python"  # a branch, a loop bound or a number was taken from a tensor
 
-Taken = tuple[Any, Callable[[Any], Compiled]]  # a graph, and how arrays get in and out of it
+Taken = tuple[Any, Callable[[Any], Compiled]]  # a graph, and a function that wraps it as a call on arrays
 
 
 _SCRIPT = """\
@@ -179,7 +179,7 @@ def _script(program: OpenedProgram) -> Taken:
         if isinstance(graph, torch.jit.ScriptModule) and not graph._c._has_method("forward"):
             raise Unsupported("torch.jit.script leaves out an overloaded forward")  # as that of nn.LSTM
     except Exception as error:
-        # The scripting language is a small part of Python: what it does not compile, it does not support.
+        # The scripting language is a small part of Python: an error means that the program is not supported.
         raise Unsupported(f"torch.jit.script: {first_line(str(error))}") from error
 
     calls = TorchCalls(program)
@@ -211,7 +211,7 @@ def _trace_captured(program: OpenedProgram, example: Sequence[Any], choice: str)
     try:
         captured = capture(program)
         module = captured.exported.module(check_guards=False)
-        module._forward_pre_hooks.clear()  # they hold sizes against those of the export, a choice at each
+        module._forward_pre_hooks.clear()  # they compare sizes with those of the export, a branch for each
         graph, again = _traced(module, example)
     except Exception as error:
         # Either of them does not take the program. Neither is what the user asked for, so it is no failure.

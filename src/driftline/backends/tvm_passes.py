@@ -32,12 +32,12 @@ PLAIN_TENSOR_IR = tuple(
     tirx.MakePackedAPI tirx.FP8StorageLegalize tirx.BF16StorageLegalize
     """.split()
 )
-# LLVM's own optimisations are not what is tried, and take most of the time of compiling.
+# LLVM's own optimisations are not under test, and take most of the compile time.
 PLAIN_TARGET = {"kind": "llvm", "opt-level": 0}
 PLAIN_HOST = ("tirx.LowerTVMBuiltin", "tirx.LowerIntrin")
 _PLAIN = frozenset((*PLAIN_RELAX, *PLAIN_TENSOR_IR, *PLAIN_HOST, "tirx.BindTarget"))
 
-# Passes of no default pipeline, with the step of the plain pipeline that they are put behind; "": before all of it.
+# Passes of no default pipeline, with the step of the plain pipeline after which they run; "": before all steps.
 _PLACES = {
     "AttachAttrLayoutFreeBuffers": "LegalizeOps",
     "AnnotateTIROpPattern": "LegalizeOps",
@@ -63,7 +63,7 @@ _PLACES = {
         "",
     ),
 }
-# What must have run before a pass, and what ends what it began.
+# The passes that must run before a pass, and those that complete its work.
 _BEFORE = {"FuseOps": ("AnnotateTIROpPattern",)}
 _AFTER = {"FuseOps": ("FuseTIR",)}
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
@@ -129,7 +129,7 @@ class TvmPass:
 
     name: str  # as TVM's instruments say it: `FuseOps`, `tirx.UnrollLoop`
     level: str  # RELAX or TENSOR_IR
-    place: str  # the step of the plain pipeline that it is put behind; "": before all of it
+    place: str  # the step of the plain pipeline after which it runs; "": before all steps
     make: Callable[[], Any]  # the pass of TVM
 
     @property

@@ -60,7 +60,7 @@ _REJECTIONS = (  # Python that depends on values, which a compiler of whole prog
     "NonConcreteBooleanIndexError",
 )
 _PASS = re.compile(r"[\w-]+")
-# The passes of XLA's pipeline for CPUs that only make a program better. The others lower it: nothing runs without them.
+# The passes of XLA's CPU pipeline that only optimise. The others lower the program, and are always needed.
 OPTIMISING = tuple(
     """
     algsimp batch-dot-simplification conditional-to-select constant_folding cse dce fusion
@@ -70,7 +70,7 @@ OPTIMISING = tuple(
     zero_sized_hlo_elimination
     """.split()
 )
-# Names of `xla_cpu_max_isa`, each with what a processor must have for it.
+# Values of `xla_cpu_max_isa`, each with the processor features that it needs.
 _INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     X86: {
         "SSE4_2": ("sse4_2",),

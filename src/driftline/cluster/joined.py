@@ -63,7 +63,7 @@ def cluster_crew(address: ClusterAddress, cores: int, store: Store, library: Lib
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if address.local_nodes:
         os.environ[_LOOPBACK] = "0"  # read when Ray is imported: its nodes then listen to this machine alone
-        os.environ.setdefault("RAY_worker_niceness", "0")  # else they get nothing beside what this machine also does
+        os.environ.setdefault("RAY_worker_niceness", "0")  # else other work of this machine would starve them
     import ray
 
     with contextlib.ExitStack() as stack:

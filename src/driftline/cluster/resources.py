@@ -11,7 +11,7 @@ from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 
-MANY = 1000.0  # of a resource that only says what a node has
+MANY = 1000.0  # the amount of a resource that only states that a node has it
 
 
 def resource_of(target: Target) -> str:

@@ -59,8 +59,8 @@ class NodeFacts:
     arguments: tuple[str, ...] = ()  # names of the nodes that it reads
     source: SourceLine | None = None
     reduced: int = 0  # how many elements go into one element of the result, where it is a reduction or a product
-    passes_on: bool = False  # picks one of several results: its tensors are those of another node
-    unread: tuple[int, ...] = ()  # which outputs nothing reads, as the logarithms that attention keeps for a backward
+    passes_on: bool = False  # selects one of several results: its tensors belong to another node
+    unread: tuple[int, ...] = ()  # unread outputs, such as the logarithms that attention keeps for a backward
 
     @property
     def short(self) -> str:

@@ -14,7 +14,7 @@ from driftline.hardware.facts import INPUT, OUTPUT, GraphFacts, NodeFacts, Sourc
 _FRAME = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+), in [^\n]*(?:\n    (?P<code>[^\n]*))?')
 _PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "addmv", "mv", "dot", "matmul", "linear"}
 _CONVOLUTIONS = re.compile(r"_?conv")
-# Reductions along one dimension that keep its size, so that the shapes of what is read and made do not tell.
+# Reductions along one dimension that keep its size, so that the shapes do not show the reduction.
 _ALONG = {"softmax", "_softmax", "log_softmax", "_log_softmax", "cumsum", "cumprod", "logcumsumexp", "_safe_softmax"}
 _NORMS = re.compile(r"(native_|rms_)?(layer|group|batch|rms)_norm|logsumexp|(linalg_)?(vector_)?norm")
 _REDUCTIONS = {"sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "any", "all", "var", "std"}

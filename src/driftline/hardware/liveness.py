@@ -29,7 +29,7 @@ class Peak:
 
     nbytes: int
     node: NodeFacts | None
-    live: tuple[Live, ...]  # what is in memory then, the largest first
+    live: tuple[Live, ...]  # the tensors in memory at that point, the largest first
 
 
 def peak_memory(graph: GraphFacts, *, inputs: bool = True) -> Peak:

@@ -20,7 +20,7 @@ class Violation:
     graph: str
     node: str
     operator: str
-    value: str  # what was found: "float32[24, 768]: size 24 in dimension 0"
+    value: str  # found: "float32[24, 768]: size 24 in dimension 0"
     wanted: str  # the rule: "multiples of 32"
     fits: str  # what would fit: "padded to [32, 768]"
     source: SourceLine | None = None

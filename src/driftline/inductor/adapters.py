@@ -48,7 +48,7 @@ class AcceleratorCapabilities:
     """The capabilities of a device. Unset fields mean no limit; `constraints` are for limits without a field."""
 
     dtypes: tuple[str, ...] = ()  # names, or torch's own dtypes
-    alignment: int = 1  # sizes must be multiples of it
+    alignment: int = 1  # sizes must be multiples of this
     aligned_dims: tuple[int, ...] | None = None  # in these dimensions; None: in all
     operators: tuple[str, ...] = ()  # the only ones it has; names may hold `*`
     denied_operators: tuple[str, ...] = ()
@@ -100,10 +100,10 @@ class AcceleratorAdapter:
     name: ClassVar[str]
     capabilities: ClassVar[AcceleratorCapabilities] = AcceleratorCapabilities()
     graph: ClassVar[str] = ATEN  # the graphs that `compile` is given: of ATen (functional), or Dynamo's ("torch")
-    module: ClassVar[str] = "torch"  # what must be importable
+    module: ClassVar[str] = "torch"  # the module that must be importable
     distribution: ClassVar[str] = "torch"  # the package that carries the version
     install: ClassVar[str] = ""
-    arithmetic: ClassVar[str] = ""  # what it declares beyond IEEE arithmetic, such as "tf32"
+    arithmetic: ClassVar[str] = ""  # declared deviations from IEEE arithmetic, such as "tf32"
     tracker: ClassVar[Tracker] = Tracker()
 
     def compile(self, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -169,7 +169,7 @@ class _AdapterBackend(TorchBackend):
 
         try:
             return compile_with_dynamo(program, _lowering(self.adapter(), refuse), options)
-        except torch._dynamo.exc.BackendCompilerFailed as error:  # what the vendor's compiler said is what counts
+        except torch._dynamo.exc.BackendCompilerFailed as error:  # report the error of the vendor's compiler
             raise error.inner_exception from error
 
     def is_rejection(self, error: BaseException) -> bool:
@@ -213,7 +213,7 @@ def _require_complete(cls: type[AcceleratorAdapter]) -> None:
     if not isinstance(cls.capabilities, AcceleratorCapabilities):
         raise DriftlineError(f"{cls.__name__}.capabilities must be AcceleratorCapabilities(...).")
     try:
-        cls.capabilities.profile(name)  # whose constraints refuse what is no dtype, size or memory format
+        cls.capabilities.profile(name)  # raises for values that are no dtype, size or memory format
     except ValueError as error:
         raise DriftlineError(f"{cls.__name__}.capabilities: {str(error).removesuffix('.')}.") from None
 

@@ -60,7 +60,7 @@ class KernelDiffReport:
     test_backend: str
     outputs: tuple[OutputDiff, ...]
     runs: int = 1
-    error: str = ""  # what a backend raised, if it did
+    error: str = ""  # the exception of a backend, if it raised
     notes: tuple[str, ...] = ()
     folder: Path | None = None
 

@@ -30,7 +30,7 @@ from driftline.oracle.shadow.local import LocalShadow
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
 
-LARGEST = 1 << 24  # elements of all outputs together that the oracle is asked about
+LARGEST = 1 << 24  # the most elements, of all outputs together, that the oracle judges
 # As torch.testing.assert_close has them: (relative, absolute).
 TOLERANCES = {
     "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),

@@ -19,7 +19,7 @@ from driftline.inductor.statistics import short_op
 _BOX, _THREAD, _HEIGHT, _LAYER, _GAP, _MARGIN = 150.0, 10.0, 30.0, 52.0, 14.0, 16.0
 _SWEEPS = 6
 _WAY = re.compile(r"(?<![a-z])(?:modules|parameters|buffers)_")
-_LETTERS, _SMALL_LETTERS = 20, 22  # what fits into a box, in fonts that are a little wider, too
+_LETTERS, _SMALL_LETTERS = 20, 22  # letters that fit into a box, even in slightly wider fonts
 # Okabe and Ito's colours, light enough to write on.
 _COLOURS = ("#a6cfe8", "#f5d08a", "#a5dcc8", "#f3b79b", "#dcb8d4", "#f6eca0", "#9dbfd9", "#cfcfcf")
 # In the file itself, so that it is the same alone and within a page. Boxes of a kernel are light: their text is dark.

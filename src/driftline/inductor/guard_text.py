@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from driftline.inductor.guards import CapturedGraph, GuardReport
 
 _SHOWN = 12  # guards of each graph
-_DULL = re.compile(r"___|\._(?:modules|parameters|buffers)\b")  # what torch looks at inside a module
+_DULL = re.compile(r"___|\._(?:modules|parameters|buffers)\b")  # torch's own attributes inside a module
 
 
 def report_text(report: GuardReport, *, guards: bool = True) -> str:

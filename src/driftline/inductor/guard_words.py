@@ -26,7 +26,7 @@ class Guard:
     """One condition on something that a compiled graph depends on."""
 
     kind: str  # as torch calls it
-    subject: str  # what it is about, as the user would write it: `x`, `self.scale`
+    subject: str  # the guarded value, as the user would write it: `x`, `self.scale`
     words: str
     about: str  # input, module, global or state
     place: str = ""  # the user's line that made it necessary, as torch shortens it

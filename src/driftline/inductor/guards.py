@@ -64,7 +64,7 @@ class Recompilation:
     id: str
     function: str
     call: int  # the number of the call of `analyze`, from 1
-    guard: str  # what failed
+    guard: str  # the guard that failed
     subject: str
     expected: str
     actual: str
@@ -81,7 +81,7 @@ class GuardReport:
     breaks: tuple[DynamoBreak, ...]
     recompilations: tuple[Recompilation, ...]
     storm: str  # a sentence, when one guard fails again and again
-    error: str = ""  # what a call raised, if it did
+    error: str = ""  # the exception of a call, if it raised
 
     @property
     def advice(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ class Kernel:
 
     handle: str
     name: str
-    language: str  # C++, Triton, or `library` for one that is not generated
+    language: str  # C++, Triton, or `library` for a kernel that is not generated
     nodes: tuple[str, ...]  # of the post-grad graph
     lines: tuple[str, ...]  # of the user's source, as `file:line`
     source: str = ""

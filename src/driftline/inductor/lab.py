@@ -25,7 +25,7 @@ MANIFEST = "run.json"
 SCHEMA = 1
 _MARK = "driftline inductor lab"
 DEFAULT = Path("inductor-lab")
-REPORT = "report.html"  # where `report` writes, if nothing else is said
+REPORT = "report.html"  # the default file of `report`
 _REPORT_MARK = b'<meta name="generator" content="driftline inductor report">'
 _MADE_BY = {
     "capture": "`driftline inductor capture file.py:name`",
@@ -237,7 +237,7 @@ def read_run(folder: Path) -> LabRun | None:
             dict(value["summary"]),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError):
-        return None  # not ours, or damaged: nothing that it says is believed
+        return None  # another program's file, or damaged: not trusted
 
 
 def _inside(name: str) -> PurePosixPath:
@@ -272,4 +272,4 @@ def _remove_folder(path: Path) -> None:
         try:
             path.rmdir()
         except OSError:
-            return  # somebody else's files are in it
+            return  # files of others are in it

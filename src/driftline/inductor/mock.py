@@ -37,9 +37,9 @@ class MockSettings:
 
     profile: str | Path | Profile = GENERIC
     strict: bool | None = None  # None: as the profile says
-    constraints: tuple[Constraint, ...] | None = None  # in place of those of the profile
+    constraints: tuple[Constraint, ...] | None = None  # replace the profile's constraints
     lab: str | Path = DEFAULT  # where reproductions are written
-    lower: str = INDUCTOR  # what runs the graph that AOTAutograd made
+    lower: str = INDUCTOR  # how AOTAutograd's graph is run
 
     def resolved(self) -> Profile:
         """Return the profile with these settings; the variables `MOCK_...` override them."""

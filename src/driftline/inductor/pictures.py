@@ -78,7 +78,7 @@ def _heat_map(figure: Any, axes: Any, error: Array, where: str) -> None:
         return
     plane, title = _plane(error)
     drawn = _thinned(np.where(np.isfinite(plane), plane, np.nan))
-    axes.set_facecolor("#ffffff")  # what is NaN or infinite on one side
+    axes.set_facecolor("#ffffff")  # the colour of elements that are NaN or infinite on one side
     image = axes.imshow(
         drawn, cmap="cividis", aspect="auto", interpolation="nearest", vmin=0.0,
         vmax=float(np.nanmax(drawn, initial=0.0)) or 1.0,

@@ -47,7 +47,7 @@ class Compilation:
     """One compilation of one frame: a function, or the part of it after a graph break."""
 
     id: str  # as torch writes it: frame/compilation
-    stack: list[dict[str, Any]] = field(default_factory=list)  # what called it; the frame itself is last
+    stack: list[dict[str, Any]] = field(default_factory=list)  # the call stack; the frame itself is last
     graphs: dict[str, str] = field(default_factory=dict)  # by stage: pre_aot, joint, forward, backward
     lowerings: list[LoweredGraph] = field(default_factory=list)
     guards: str = ""
@@ -86,7 +86,7 @@ class Recorder(logging.Handler):
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        return  # what a release tells in another form is missing from the capture, and nothing else happens
+        return  # a record in another release's format is only missing from the capture
 
     def _structured(self, metadata: Mapping[str, Any], payload: str | None) -> None:
         if "str" in metadata:

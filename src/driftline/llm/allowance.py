@@ -9,7 +9,7 @@ from driftline.core.config import user_settings_file
 from driftline.core.errors import DriftlineError
 from driftline.llm.settings import LlmSettings
 
-TOKENS = 200_000  # unless told otherwise
+TOKENS = 200_000  # the default
 
 
 @dataclass(frozen=True)

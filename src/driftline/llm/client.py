@@ -40,7 +40,7 @@ LONGEST_PAUSE = 60.0
 LARGEST = 8 << 20  # bytes of one answer
 _AGAIN = (408, 409, 425, 429)  # statuses that go away, besides 5xx
 _WRONG_KEY = (401, 403)
-_REFUSED_FORM = (400, 404, 422, 500, 501)  # by which servers say that an answer has no form which they could be told
+_REFUSED_FORM = (400, 404, 422, 500, 501)  # statuses of servers that do not support `response_format`
 _FAILS_ON_FORM = {500: 2, 501: 1}  # how often, before it is believed: a server may have a 500 for other reasons
 _NEVER: Mapping[int, int] = {}
 
@@ -76,7 +76,7 @@ class ChatClient:
         self._settings = settings
         self._closed = threading.Event()
         self._told = threading.Event()  # that requests are tried again
-        self._refuses_forms = threading.Event()  # the server cannot be told the form of an answer
+        self._refuses_forms = threading.Event()  # the server does not support `response_format`
         self._wait = wait or self._closed.wait
         headers = {"Authorization": f"Bearer {settings.key}"} if settings.key else {}
         limits = httpx.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections)
@@ -99,7 +99,7 @@ class ChatClient:
         held = bool(request.choices) and not self._refuses_forms.is_set()
         form = {"response_format": _list_of(request.choices)} if held else {}
         status, answer = self._patiently("POST", "/chat/completions", {**body, **form}, _FAILS_ON_FORM if held else {})
-        if held and status in _REFUSED_FORM:  # not all servers can be told the form of an answer
+        if held and status in _REFUSED_FORM:  # not all servers support `response_format`
             status, answer = self._patiently("POST", "/chat/completions", body)
             if status < 400:  # else it was something else that it refused
                 self._refuses_forms.set()

@@ -33,7 +33,7 @@ class RecordedModel:
         """Return the answer; its problem is `no answer` if the server gave none. `about` names the request in
         messages."""
         kept = self.kept(request)
-        # What failed then may work now; in a replay it must fail again.
+        # A request that failed before may work now; in a replay it must fail again.
         if kept is not None and (self.replays or kept.problem != NO_ANSWER):
             return kept
         if self._client is None:

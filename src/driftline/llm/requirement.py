@@ -77,7 +77,7 @@ class Analyst:
         if answer.problem and not answer.text.strip():
             said = f" ({answer.finish_reason})" if answer.finish_reason else ""
             return RequirementAnswer(None, answer.problem + said, answer)
-        made = Requirement.read(answer.text)  # one that was cut off still says something
+        made = Requirement.read(answer.text)  # an answer that was cut off is still useful
         self._kept.keep(rule.id, text.digest, VERSION, self.name, encode(Requirement, made))
         return RequirementAnswer(made, answer=answer)
 

@@ -16,11 +16,11 @@ class RuleText:
     """The source texts of a rule in its compiler."""
 
     tree: str  # its pattern
-    source: str = ""  # of what applies it, or of the function that its pattern was traced from
-    replacement: str = ""  # source of what it puts in the place
-    condition: str = ""  # source of what it asks besides the pattern
-    words: str = ""  # what it does, where there is no source to be read
-    form: str = "torch"  # in which programs for it are written
+    source: str = ""  # of the code that applies it, or of the function that its pattern was traced from
+    replacement: str = ""  # source of the replacement
+    condition: str = ""  # source of its extra check
+    words: str = ""  # a description, if there is no source
+    form: str = "torch"  # the form of programs for it
 
     @property
     def digest(self) -> str:

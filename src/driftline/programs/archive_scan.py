@@ -29,7 +29,7 @@ from driftline.programs.torchscript_file import ORIGINAL, decoded
 
 _BIG = 256 << 20  # bytes of a part that is unpacked in memory; tensors may be larger, pickles are not
 _DEEP = 3  # archives in archives
-# What torch.save writes for tensors, sizes, dtypes and plain containers.
+# The names that torch.save writes for tensors, sizes, dtypes and plain containers.
 _ALLOWED = re.compile(
     r"collections (OrderedDict|defaultdict)|copyreg (_reconstructor|__newobj__)|_codecs encode"
     r"|(builtins|__builtin__) (object|set|frozenset|slice|complex|bytearray|list|dict|tuple|int|float|bool)"
@@ -40,7 +40,7 @@ _ALLOWED = re.compile(
     r"|torch (b?float\d*\w*|half|double|u?int\d+|long|short|bool|complex\d+|chalf|cfloat|cdouble|q?u?int\d+(x\d)?)"
     r"|transformers\.cache_utils \w*(Cache|Layer)"  # key-value caches among the example inputs
 )
-_OWN_CLASSES = re.compile(r"__torch__[\w.]*|torch\.jit\._pickle\.\w+")  # what TorchScript names in its pickles
+_OWN_CLASSES = re.compile(r"__torch__[\w.]*|torch\.jit\._pickle\.\w+")  # the names in TorchScript's pickles
 _PLAIN = re.compile(
     r"([^/]*/)?(archive_format|archive_version|byteorder|version|\.data/.*|\.format_version|\.storage_.*)"
 )
@@ -87,7 +87,7 @@ def _suspects(path: Path, name: str) -> Iterator[str]:
             require_plain_zip(archive, file)
             yield from _in_torchscript(archive) if path.suffix == ".pt" else _in_archive(archive, _DEEP)
     except (*_DAMAGED, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        # Also what seems to be no archive at all: what we cannot look into, torch's own reader of archives might.
+        # Also a file that seems to be no archive: torch's own reader may still read it.
         raise DriftlineError(
             f"{one_line(name)} is a damaged archive, or none ({one_line(str(error), 80)}). Write it again with"
             f" {'torch.jit.save' if path.suffix == '.pt' else 'torch.export.save'}."
@@ -107,7 +107,7 @@ def _require_room(archive: zipfile.ZipFile, deep: int) -> None:
 
 def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
     _require_room(archive, deep)
-    raw, pickled = _payloads(archive) if deep == _DEEP else (frozenset(), ())  # what torch.save wrote has no such lists
+    raw, pickled = _payloads(archive) if deep == _DEEP else (frozenset(), ())  # files of torch.save have no such lists
     for entry in archive.infolist():
         name = entry.filename
         if name.lower().endswith(pickled):  # first: the archive chooses the name, which may be that of a harmless part
@@ -131,7 +131,7 @@ def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
             yield f"{name} (a program)"
             continue
         if deep < _DEEP and re.fullmatch(r"[^/]*/data/\d+", name):
-            continue  # bytes of a tensor in what torch.save wrote
+            continue  # bytes of a tensor, in a file of torch.save
         yield from _in_part(_read(archive, entry), deep)
 
 

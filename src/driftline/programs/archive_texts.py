@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _LONGEST = 1 << 16  # characters of one text
-# What sympy's `srepr` writes for sizes, and the functions that torch adds to sympy.
+# The names that sympy's `srepr` writes for sizes, and the functions that torch adds to sympy.
 _SYMPY = frozenset(
     "Symbol Integer Float Rational Add Mul Pow Max Min Mod Abs floor ceiling Equality Unequality Eq Ne Lt Le Gt Ge"
     " StrictLessThan StrictGreaterThan LessThan GreaterThan And Or Not Xor Piecewise ExprCondPair Tuple"

@@ -58,7 +58,7 @@ def call_text(path: str, args: Sequence[Any], kwargs: Mapping[str, Any], write: 
     return f"{path}({', '.join([*map(write, args), *named])})"
 
 
-# Functions of torch.nn.functional that take what the overload of the same name takes.
+# Functions of torch.nn.functional with the same arguments as the overload of the same name.
 _SAME_ARGUMENTS = frozenset(
     "gelu silu mish leaky_relu elu hardtanh hardswish hardsigmoid softplus log_sigmoid linear relu6 celu selu glu"
     " pixel_shuffle one_hot max_pool2d_with_indices adaptive_avg_pool2d scaled_dot_product_attention".split()
@@ -146,7 +146,7 @@ _SPECIAL: dict[str, Spelling] = {
     "prims.iota": _iota,
     "aten._int_mm": _renamed("torch._int_mm"),
     "aten.convolution": _convolution,
-    "prims._low_memory_max_pool_with_offsets": _renamed("F.max_pool2d_with_indices"),  # what it is made of
+    "prims._low_memory_max_pool_with_offsets": _renamed("F.max_pool2d_with_indices"),  # its original
     "aten._unsafe_view": _renamed(".reshape"),
     "aten.view": _renamed(".view"),
     "aten.reshape": _renamed(".reshape"),

@@ -21,7 +21,7 @@ from driftline.programs.opened import OpenedProgram
 from driftline.programs.pickled import load_exported
 
 _ABOUT = "driftline.json"
-_TENSOR = np.empty(0)  # stands for a tensor among the results
+_TENSOR = np.empty(0)  # placeholder for a tensor among the results
 
 # Names of the errors that torch.export raises for a program that it cannot capture.
 EXPORT_REJECTIONS = (

@@ -63,9 +63,9 @@ TO_CAPTURED = Task("driftline.programs.convert:to_captured", ConvertRequest, Con
 class Converter:
     """A conversion from some forms of programs to another form."""
 
-    name: str  # what is responsible for the result
+    name: str  # the project that is responsible for the result
     source: tuple[str, ...]  # forms it takes, as in `Backend.accepts`
-    form: str  # what it makes
+    form: str  # the form that it makes
     family: str  # the worker it runs in
     task: Task[ConvertRequest, Converted]
     revision: int = 1  # raised when our own part of the conversion changes, so that cached results are made anew
@@ -134,7 +134,7 @@ def _convert(request: ConvertRequest, write: Callable[[OpenedProgram, Path], Non
         write(program, request.output)
     except MemoryError:
         raise
-    except ProgramChanged as error:  # what the user can fix, not what the converter did
+    except ProgramChanged as error:  # the user can fix this; it is no fault of the converter
         return Converted(Outcome.ERROR, problem=str(error))
     except Exception as error:
         if no_room(error):

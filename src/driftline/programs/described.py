@@ -18,7 +18,7 @@ class InspectRequest:
 
     form: str
     path: Path
-    name: str  # what the user calls it
+    name: str  # the user's name for it
     folder: Path
     origin: str = ""  # the user's file, of a source program
     seed: int = 0
@@ -37,7 +37,7 @@ class Described:
     known: Known = NOTHING_KNOWN
     state: str = ""  # digest of weights, example inputs and data files
     weights: int = 0  # bytes
-    trained: bool = False  # the program asks for gradients: see `programs/trained.py`
+    trained: bool = False  # its gradients are compared: see `programs/trained.py`
     siblings: Mapping[str, str] = field(default_factory=dict)  # files that a source program imports, with their text
     onnx: Path | None = None  # an ONNX file that takes the place of the given one
     archive: Path | None = None  # a torch.export archive that does
@@ -48,7 +48,7 @@ class Described:
         (),
     )  # outputs that do not depend on them; all of them
     largest: TensorSpec | None = None  # the largest value that the program computes, where shapes tell
-    notes: tuple[str, ...] = ()  # what a reader of the results must know
+    notes: tuple[str, ...] = ()  # notes for readers of the results
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def program_text(
     head = ["import torch"]
     if "F." in text or any("F." in made for made in owned.values()):
         head.append("import torch.nn.functional as F")
-    if "torch.ops.quantized_decomposed." in text:  # what the quantisation of a model writes; this brings them in
+    if "torch.ops.quantized_decomposed." in text:  # operators of quantised models; this import registers them
         head.append("import torch.ao.quantization.fx._decomposed")
     lines = [*head, "", ""]
     if owned:

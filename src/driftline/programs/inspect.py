@@ -45,7 +45,7 @@ def inspect(request: InspectRequest, context: Context) -> Inspected:
         raise
     except Exception as error:
         if request.form == "source":
-            raise  # what a user's file raises is told where it is called: this is our own fault
+            raise  # errors of a user's file are handled where it is called: this one is Driftline's
         # A foreign file can be wrong in more ways than anybody has thought of.
         told = f"{type(error).__name__}: {first_line(str(error))}"
         return Inspected(problem=f"{request.name} cannot be read ({told}). Export it again.")

@@ -19,7 +19,7 @@ LINE = 100  # characters of packed text
 # Types of numpy that make an array of a list; uint64 is not among them, since large integers may become floats first.
 _CALLED = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
-# What packed text needs in a script
+# The code that packed text needs in a script
 UNPACK = '''\
 def unpack(text, dtype, shape):
     """An array from the compressed bytes of its elements."""

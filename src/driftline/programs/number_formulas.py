@@ -26,7 +26,7 @@ class NumberFormula:
 
     text: str
     made: Callable[[int, int, int], Array]
-    dtype: str  # of what the expression gives
+    dtype: str  # of the expression's result
     seeded: bool = False
 
     def array(self, shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:

@@ -43,7 +43,7 @@ class OpenedProgram:
         self.example = example
         self.grad = grad
         self.seed = seed
-        self.drawn_otherwise = 0  # added to the seed of what the program draws, not to that of its gradients' weights
+        self.drawn_otherwise = 0  # added to the seed of the program's random numbers, not of the gradients' weights
         self.enter = enter
         self.open_axes = open_axes  # by input: axes along which it is going to be run at several sizes
         self.captured: Path | None = (

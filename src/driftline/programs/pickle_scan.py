@@ -120,5 +120,5 @@ def _unusual(data: bytes) -> list[str]:
             if opcode.name in _OPEN_ENDED:
                 found[opcode.name] = None
     except (ValueError, IndexError, UnicodeDecodeError, OverflowError):
-        pass  # what comes before the damage is what counts
+        pass  # only the instructions before the damage count
     return list(found)

@@ -64,7 +64,7 @@ def reached_text(text: str, name: str) -> str:
     gone = {number for node in tree.body if node not in kept for number in _lines_of(node)} - stay
     if not gone:
         return text
-    for number in sorted(gone):  # with the remarks that stand above
+    for number in sorted(gone):  # with the comments above
         above = number - 1
         while above and above not in gone | stay and lines[above - 1].startswith("#"):
             gone.add(above)

@@ -24,7 +24,7 @@ from driftline.core.scratch import scratch_folder
 from driftline.core.text import did_you_mean, first_line
 from driftline.programs.live import LiveProgram
 
-# Which framework a file speaks, judged by its imports before anything of it runs: it decides what a worker has warm.
+# The framework of a file, guessed from its imports before it runs: it decides which worker is used.
 _IMPORTS = (("tensorflow", ("tensorflow", "keras")), ("jax", ("jax",)))
 
 _MODULE = "driftline_program_"  # how the names of the modules begin as which programs are imported
@@ -130,7 +130,7 @@ def _place(bundle: SourceBundle, origin: str) -> Path:
 def _import_entry(bundle: SourceBundle, home: Path) -> ModuleType:
     path = home / bundle.entry_file
     if len(bundle.files) > 1 or bundle.entry_file != path.name or home.name[:8] != "program-":
-        sys.path.insert(0, str(home))  # it may import what lies beside it
+        sys.path.insert(0, str(home))  # it may import modules beside it
         _forget_other_siblings(bundle, home)
     _unregister_operators()
     name = f"{_MODULE}{path.stem}"

@@ -49,7 +49,7 @@ def _installed(folder: str) -> tuple[str, ...]:
     """Return the folders that pip installed in this folder, where a user's own files may lie too. Without a list of
     files, as in some distributions, the whole folder counts as installed."""
     if os.path.join(folder, "").startswith(_INTERPRETER):
-        return ()  # nothing there counts
+        return ()  # files of the interpreter do not count
     names: set[str] = set()
     with contextlib.suppress(OSError):
         for about in Path(folder).glob("*.dist-info"):

@@ -16,7 +16,7 @@ from driftline.programs.known import InputRule, Known
 from driftline.programs.layout import InputLayout
 from driftline.programs.live import LiveProgram, is_tensor
 
-# what passes indices on to an embedding without changing them
+# operators that pass indices on to an embedding unchanged
 _PASSING = frozenset(
     "view reshape _unsafe_view unsqueeze squeeze expand slice clone _to_copy to alias contiguous detach permute"
     " transpose flatten lift_fresh_copy".split()
@@ -76,7 +76,7 @@ def _embedded(live: LiveProgram) -> dict[str, InputRule]:
     hooks = [module.register_forward_pre_hook(looked_up(name)) for name, module in tables]
     args, kwargs = live.call_arguments(arrays, make)
     with torch.no_grad(), _state_kept(live.function), contextlib.suppress(Exception):
-        live.function(*args, **kwargs)  # what it raises is reported when it is really run
+        live.function(*args, **kwargs)  # its errors are reported when it is run in earnest
     for hook in hooks:
         hook.remove()
     return rules

@@ -149,7 +149,7 @@ class ScheduleAsker:
 
 def _ended(trace: Trace | None, stage: str, report: TaskReport[AllPerformed]) -> Performed:
     """Return the result of a schedule that ended its worker."""
-    if trace is None:  # it never began: nothing can be said of it
+    if trace is None:  # the schedule never began
         return Performed(_NEVER_BEGUN, refused=f"its worker ended with {report.ending}: {report.detail}")
     kind = _KINDS[report.ending]
     verdict = ended(kind, stage, Failure(report.detail, ""), tail(report.log, 2000))

@@ -26,7 +26,7 @@ class TensorFunction:
     """A tensor program. Its text defines the arguments of a PrimFunc, or the PrimFunc itself (form `script`)."""
 
     name: str
-    kind: str  # what the identity of a bug says of it
+    kind: str  # its name in the identity of a bug
     text: str
     inputs: tuple[str, ...]
     sizes: tuple[str, ...]

@@ -51,7 +51,7 @@ class ScheduleHuntResult:
     functions: Counter[str] = field(default_factory=Counter)
     primitives: Counter[str] = field(default_factory=Counter)
     sightings: Counter[str] = field(default_factory=Counter)  # bug -> schedules that showed it
-    bugs: set[str] = field(default_factory=set)  # those of batches that were cut off, too
+    bugs: set[str] = field(default_factory=set)  # including those of interrupted batches
     unsettled: int = 0  # schedules of batches that the end of the time cut off
 
     @property

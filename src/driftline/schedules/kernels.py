@@ -18,7 +18,7 @@ from driftline.schedules.functions import function_named
 from driftline.schedules.requests import KERNELS, KernelRequest
 from driftline.schedules.trace import RANDOM, ModelKernel
 
-OPEN_SIZE = 2  # of what a model leaves open
+OPEN_SIZE = 2  # for the open sizes of a model
 _SECONDS = 300.0
 
 

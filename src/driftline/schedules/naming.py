@@ -15,9 +15,9 @@ from driftline.schedules.target import is_unoptimised
 RACE = "in some runs"
 AT_O0 = "at opt-level 0"  # LLVM's optimisations hide it
 
-# What TVM checks, which is text of its own source, and what it says of the values that it met.
+# A check of TVM: the text of the check in TVM's source, then the message about the values.
 _CHECK = re.compile(r"(Check failed: .*?)(?: is false| \([^()]* vs\. [^()]*\)) ?:(.*)", re.DOTALL)
-_STATEMENT = re.compile(r"\b(for\b.*\bin\b|with T\.|if\b).*:\s*$", re.DOTALL)  # printed, with what is in it
+_STATEMENT = re.compile(r"\b(for\b.*\bin\b|with T\.|if\b).*:\s*$", re.DOTALL)  # a printed statement with its body
 _INSIDE = re.compile(r"\([^()]*\)|\[[^][]*\]|PrimFunc \S+")
 _WORD = re.compile(r"[A-Za-z]{3,}")
 
@@ -42,7 +42,7 @@ class FailureLike:
     stage: str
     what: str  # the exception, or the signal
     message: str
-    primitive: str  # the one that raised, or ended the process
+    primitive: str  # the primitive that raised, or ended the process
     passes: tuple[str, ...] | None = None
 
     @staticmethod

@@ -18,7 +18,7 @@ class Performed:
     """The result of performing a trace. Without a `kind` the trace computes what the unscheduled function does;
     `refused` names a step that TVM refused or that could not be applied, which is never a finding."""
 
-    trace: Trace  # with the steps that were taken, the one that failed included
+    trace: Trace  # with the steps that were applied, including the failed one
     stage: str = ""
     kind: str = ""
     evidence: Evidence = NOTHING
@@ -26,8 +26,8 @@ class Performed:
     wrong_runs: int = 0  # of `runs`; fewer than all of them: a race
     runs: int = 0
     drawn: int = 0  # steps that were tried
-    changed_by: tuple[str, ...] = ()  # passes that change what the steps made, of those that were asked about
-    raising: tuple[str, ...] = ()  # those of them that raise
+    changed_by: tuple[str, ...] = ()  # of the requested passes, those that change the scheduled module
+    raising: tuple[str, ...] = ()  # of the requested passes, those that raise
 
     @property
     def fails(self) -> bool:
@@ -53,9 +53,9 @@ class DrawRequest:
     functions: tuple[str, ...]
     target: str
     folder: Path  # for the journal
-    shared: Path  # for what the unscheduled functions compute
+    shared: Path  # for the results of unscheduled functions
     space: str = RANDOM
-    kernels: Mapping[str, ModelKernel] = field(default_factory=dict)  # of the functions that are none of ours
+    kernels: Mapping[str, ModelKernel] = field(default_factory=dict)  # functions that come from models, by name
     passes: tuple[str, ...] = ()
 
 

@@ -55,7 +55,7 @@ class TooMuchSent(Exception):
 
 def too_large(pages: Pages, error: TooMuchSent, *, bare: bool = False) -> Response:
     answer = pages.error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error), bare=bare)
-    answer.headers["Connection"] = "close"  # what is still on its way is not read
+    answer.headers["Connection"] = "close"  # the rest of the body is not read
     return answer
 
 

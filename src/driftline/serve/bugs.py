@@ -71,7 +71,7 @@ class BugPage:
 
     asked: BugQuestion
     bugs: list[BugView]
-    total: int  # that were asked for
+    total: int  # that match the filters
     every: int  # in the store
     pages: int
     compilers: list[str]

@@ -22,10 +22,10 @@ from driftline.inputs.make import STRATEGIES
 from driftline.serve.orders import AuditOrder, CheckOrder, DiagnosisOrder, HuntOrder, JobOrder
 from driftline.serve.settings import ServeSettings
 
-Filled = tuple[JobOrder, Callable[[Path], None]]  # what is asked, and what puts the program into the folder of the job
+Filled = tuple[JobOrder, Callable[[Path], None]]  # the order, and a function that writes its program to a folder
 LONGEST = 24 * 3600.0  # seconds of a budget
 MOST_SEED = 2**31 - 1
-_GRADIENTS = {"yes": True, "no": False}  # others: where the program asks for them
+_GRADIENTS = {"yes": True, "no": False}  # any other answer: if the program needs them
 _PYTHON, _MODEL = "program.py", ".onnx"
 
 

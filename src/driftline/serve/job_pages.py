@@ -27,7 +27,7 @@ from driftline.serve.settings import ServeSettings
 from driftline.serve.templating import Pages
 
 MOST = 100  # jobs that are listed
-_EVERY = 0.4  # seconds between two looks at what a stream shows
+_EVERY = 0.4  # seconds between two updates of a stream
 _ADVANCE = 0.5  # seconds between two looks for cores that have become free
 EXAMPLE = """import torch
 
@@ -124,7 +124,7 @@ class JobPages:
             job = self._keeper.job(number)
             return self._pages.text("job_state.html", job=job), job.over
 
-        await run_in_threadpool(look)  # one that is not there is a page that says so, and no stream
+        await run_in_threadpool(look)  # a missing job becomes an error page, not a stream
         return self._streamed(look)
 
     def _streamed(self, look: Callable[[], tuple[str, bool]]) -> Response:

@@ -205,7 +205,7 @@ class JobKeeper:
         """Start waiting jobs, in the order in which they were requested, while cores are free."""
         with self._lock:
             for child in self._children.values():
-                child.poll()  # one that has ended is not left behind as a zombie
+                child.poll()  # reap ended children
             while self._waiting:
                 record = records.load(records.folder_of(self._store, self._waiting[0]))
                 if record is None:

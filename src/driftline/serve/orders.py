@@ -77,7 +77,7 @@ class CheckOrder:
     """The order to run one program, stored in the job's folder, on the compilers."""
 
     file: str  # in the folder of the job
-    shown: str  # what the person called it
+    shown: str  # the user's name for it
     function: str = ""  # of a Python file
     targets: str = ""
     inputs: str = "example"

@@ -33,7 +33,7 @@ from driftline.serve import records
 from driftline.serve.records import JobProgress, LaneRow, SeenBug, TargetRow
 
 EVERY = 0.3  # seconds between two writes of the progress
-STARTING = "Starting: frameworks and compilers are being imported."  # which may take a minute, and says nothing itself
+STARTING = "Starting: frameworks and compilers are being imported."  # takes up to a minute, without events
 
 
 class ProgressWriter:
@@ -115,7 +115,7 @@ class ProgressWriter:
             self._row(TargetRow(str(event.target), "", usual))
         elif isinstance(event, TargetDone):
             verdict = _verdict(event.result)
-            words = row_line(event.result).removeprefix(verdict).strip()  # it stands in a column of its own
+            words = row_line(event.result).removeprefix(verdict).strip()  # the verdict has a column of its own
             self._row(TargetRow(str(event.target), verdict, one_line(words, 400)))
         else:
             self._tell(event)

@@ -20,8 +20,8 @@ from driftline.core.wire import WireError, decode, encode
 from driftline.serve.orders import CheckOrder, JobOrder
 
 JOBS, JOB, PROGRESS, LOG = "jobs", "job.json", "progress.json", "log.txt"
-LINES = 200  # of what happened that are kept
-INTERRUPTED = 130  # the exit code of what was stopped
+LINES = 200  # the most lines of the job's log that are kept
+INTERRUPTED = 130  # the exit code of an interrupted job
 _MOST = 8 << 20  # bytes of a record that are read
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class JobProgress:
     """The progress of a job, as written to `progress.json`."""
 
     doing: str = ""
-    began: float = 0.0  # a Unix time; what it had spent before it was resumed is taken off
+    began: float = 0.0  # a Unix time, minus the time spent before the job was resumed
     seconds: float = 0.0  # the budget; 0: none
     number: int = 0  # of the hunt or audit in the store, when it began
     run: str = ""  # its name there: numbers change when stores are merged

@@ -25,7 +25,7 @@ class ServeSettings:
     causes: tuple[Path, ...] = ()
     compare: tuple[Path, ...] = ()  # other stores
     folders: tuple[Path, ...] = ()  # of pages and pictures
-    targets: str = ""  # of new jobs, where nothing else is said
+    targets: str = ""  # the default of new jobs
     accept: tuple[str, ...] = ()
     upload: int = 256 * MIB  # bytes of a program that is sent
     cores: int = field(default_factory=all_cores)

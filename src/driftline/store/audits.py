@@ -12,8 +12,8 @@ from driftline.core.text import to_json
 from driftline.store.run_names import split_run_name, with_run_name
 from driftline.store.store import Store, now
 
-LISTED = "listed"  # the step that keeps every rule of a compiler, also those that were not asked for
-REACHED = "reached"  # the step that keeps how far each of those that were asked for was brought
+LISTED = "listed"  # the step that keeps every rule of a compiler, also rules outside of the audit
+REACHED = "reached"  # the step that keeps the progress of each audited rule
 
 
 @dataclass(frozen=True)

@@ -64,12 +64,12 @@ class TurnBody:
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by "operator dtype" and judgement
     arms: tuple[tuple[str, str, int, float], ...] = ()  # generator, arm, programs, reward
     interesting: tuple[Json, ...] = ()  # graphs worth changing
-    keys: tuple[str, ...] = ()  # what was new about failures
+    keys: tuple[str, ...] = ()  # keys of failures, and rules, met for the first time
     generator: str = ""  # of a turn of one generator, which has no arms
     pairs: tuple[str, ...] = ()  # "one>other": operators of which one read the other's result for the first time
     features: Mapping[str, int] = field(default_factory=dict)  # "generator: feature" -> programs that came to a verdict
-    tries: tuple[ModelTry, ...] = ()  # programs that a language model was asked for
-    slowest: tuple[SlowProgram, ...] = ()  # those that took long, the slowest first
+    tries: tuple[ModelTry, ...] = ()  # programs requested from a language model
+    slowest: tuple[SlowProgram, ...] = ()  # programs that took long, the slowest first
     cut: bool = False  # the limit of the hunt made it shorter than it would have been
     again: bool = False  # with the present limit it is to be done again: it counts until that is done
 
@@ -93,8 +93,8 @@ class SuspectBody:
     stage: str
     reason: str
     settled: str = ""  # why it is no bug
-    operators: int = 0  # of the program: what is small is examined first, since it soon is a bug or is not
-    severity: int = len(SEVERITIES)  # what it would mean to a user, as far as screening tells; 0 is the worst
+    operators: int = 0  # of the program: small ones are examined first, since that is quick
+    severity: int = len(SEVERITIES)  # for a user, as far as screening can tell; 0 is the worst
     origin: str = ""  # of the inputs on which it failed: random, specials...
 
 
@@ -279,7 +279,7 @@ class HuntLog:
         rows = database.execute(
             "SELECT json_extract(body, '$.request'), id, state FROM suspects"
             " WHERE hunt = ? AND lane = ? AND turn >= ? AND json_valid(body)"
-            " ORDER BY state = 'unexamined' DESC",  # of two, the one that is settled counts
+            " ORDER BY state = 'unexamined' DESC",  # of two rows, the settled one counts
             (hunt.id, turn.lane, turn.number),
         )
         return {request: (number, state) for request, number, state in rows}

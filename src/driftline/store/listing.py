@@ -10,7 +10,7 @@ from driftline.core.severity import BY_KIND, SEVERITIES
 from driftline.store.store import BUG_COLUMNS, Bug, Finding, Store
 
 _AT_ONCE = 500  # names in one question to the database
-# As the indexes have them (`schema.py`), or they are not used. A damaged fingerprint has none of both.
+# The same expressions as in the indexes (`schema.py`), so that SQLite uses these. A damaged fingerprint gives NULL.
 _BACKEND, _KIND = (
     f"CASE WHEN json_valid(fingerprint) THEN json_extract(fingerprint, '$.{field}') END"
     for field in ("backend", "kind")

@@ -25,7 +25,7 @@ from driftline.store.rows import shallow_json
 from driftline.store.source import SourceStore, open_source, require_source
 from driftline.store.store import Store, explained
 
-TOLD = 100  # sentences of one sort that are kept; what comes after them is only counted
+TOLD = 100  # messages of a kind that are kept; further ones are only counted
 
 
 @dataclass

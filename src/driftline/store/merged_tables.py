@@ -19,7 +19,7 @@ from driftline.store.store import case_name
 
 StoredRow = tuple[Any, ...]
 
-# What people decided is kept over what Driftline found, and a bug is fixed only if no store says otherwise.
+# A status that a person set wins over Driftline's, and a bug is fixed only if no store says otherwise.
 _STATUSES = [Status.FIXED, Status.FLAKY, Status.NEW, Status.CONFIRMED, Status.KNOWN]
 
 
@@ -44,8 +44,8 @@ class MergedTable:
     objects: tuple[str, ...] = ()  # columns that hold a JSON object
     numbers: tuple[str, ...] = ()  # columns that hold whole numbers; all others hold text
     belongs: tuple[tuple[str, str], ...] = ()  # a key, and the table in whose rows it must be found
-    conflict: Callable[[StoredRow, StoredRow], bool] = lambda old, new: False  # must a person hear of it?
-    genuine: Callable[[StoredRow, StoredRow], bool] = lambda key, values: True  # one that is not never replaces one
+    conflict: Callable[[StoredRow, StoredRow], bool] = lambda old, new: False  # True: report the difference to the user
+    genuine: Callable[[StoredRow, StoredRow], bool] = lambda key, values: True  # False: never replaces a genuine row
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ class RunTable:
     known_by: tuple[str, ...]
     objects: tuple[str, ...]
     parts: tuple[PartTable, ...]
-    settled: str = ""  # counts what goes on without time being written down
+    settled: str = ""  # SQL that counts progress made without updating the time
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class Objects:
     def __init__(self, folder: Path, store: Path) -> None:
         self._folder = folder
         self._store = store  # as the user wrote it, for messages
-        self._known: dict[Path, tuple[int, int, int]] = {}  # what was read and found sound, as it was then
+        self._known: dict[Path, tuple[int, int, int]] = {}  # sound files, with their state when they were read
 
     def path(self, digest: str) -> Path:
         if not _DIGEST.fullmatch(digest):
@@ -73,7 +73,7 @@ class Objects:
             found = _DIGEST.fullmatch(path.parent.name + path.name) or _DATA.fullmatch(path.name)
             kept = self._folder / path.parent.name / path.name
             if not found or not path.is_file() or path.is_symlink():
-                continue  # a part of one that is being written, or nothing of ours
+                continue  # a partial file, or a file of another program
             with contextlib.suppress(OSError):
                 if kept.lstat().st_size == path.stat().st_size:
                     continue

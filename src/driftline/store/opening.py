@@ -104,7 +104,7 @@ def _is_harmless(kind: str, name: str, table: str, sql: object) -> bool:
     text = _plain(str(sql))
     if name in _own() or table in _own():
         return _own().get(name) == text or (bool(_ONLY_COLUMNS.fullmatch(text)) and not _COMPUTES.search(text))
-    # Another table, such as the one of `sqlite3 .recover`, is never asked for anything.
+    # Other tables, such as that of `sqlite3 .recover`, are never read.
     return kind in ("table", "index") and not text.upper().startswith("CREATE VIRTUAL")
 
 

@@ -41,7 +41,7 @@ class Answers(MutableMapping[str, dict[str, Any]]):
             raise KeyError(key)
         found = self._store.sound_json(rows[0][0], f"The answer {key[:12]}")
         if not isinstance(found, dict):
-            raise KeyError(key)  # it is asked again
+            raise KeyError(key)  # the caller computes it again
         return found
 
     def __setitem__(self, key: str, value: dict[str, Any]) -> None:

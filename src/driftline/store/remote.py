@@ -37,7 +37,7 @@ _MARKER = "pushing-"  # how the name of a marker begins
 _PATIENCE = 300.0  # seconds that a push waits for others
 _STALE = 900.0  # seconds after which a marker is that of a process which was killed
 GIB = 1 << 30
-LIMIT = 20 * GIB  # of what is fetched, unless told otherwise: what lies elsewhere may be anything
+LIMIT = 20 * GIB  # default for fetched bytes: remote content is not trusted
 
 
 @dataclass

@@ -107,8 +107,8 @@ class Store:
         self.path = path  # as the user wrote it, for messages
         self._objects = Objects(path.resolve() / "objects", path)  # workers have another working directory
         self._database = database
-        self._copied = copied  # what a store that cannot be written was copied to
-        self.gaps: list[str] = []  # what could not be read, in sentences
+        self._copied = copied  # the temporary copy of a store that cannot be written
+        self.gaps: list[str] = []  # sentences about what could not be read
         self._writing = threading.RLock()  # one connection, several threads
 
     # -- opening -----------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class ChatReply:
     headers: Mapping[str, str] = field(default_factory=dict)
     dropped: bool = False  # the connection is closed without a word
     cut: bool = False  # closed in the middle of the body
-    silent: bool = False  # nothing is said until the server ends
+    silent: bool = False  # no reply is sent until the server ends
 
 
 def reply(text: Any, *, finish: str | None = "stop", usage: tuple[int, int] | None = (100, 50)) -> ChatReply:

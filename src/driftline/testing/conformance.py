@@ -80,7 +80,7 @@ def _opened(program: SuiteProgram) -> LoadedProgram:
     return open_source(program.bundle, _checker().pool, CheckOptions(), name=program.name)
 
 
-# What Driftline itself needs can be neither blocked nor blamed.
+# Packages that Driftline itself needs are not blocked.
 OWN_DEPENDENCIES = ("numpy", "ml_dtypes", "psutil")
 
 
@@ -119,7 +119,7 @@ class BackendConformance:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         try:
             frameworks = self.frameworks()
-        except DriftlineError:  # a file that cannot be loaded is told by each of the tests, not by a failed collection
+        except DriftlineError:  # each test reports a file that cannot be loaded, not the collection
             for name in {"suite_program", "framework"} & set(metafunc.fixturenames):
                 metafunc.parametrize(name, [None], ids=["not-loaded"])
             return

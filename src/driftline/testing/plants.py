@@ -120,7 +120,7 @@ def _segfault() -> None:
     ctypes.string_at(0)
 
 
-# name -> (what it does, while running?)
+# name -> (action, True if it acts while running)
 PROCESS_FAULTS: dict[str, tuple[Callable[[], None], bool]] = {
     "other-error": (_raise, False),
     "other-error-run": (_raise, True),

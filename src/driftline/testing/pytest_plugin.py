@@ -235,7 +235,7 @@ class Checking:
     def _targets(self) -> list[str]:
         if "target" in self._request.fixturenames:
             return [str(self._request.getfixturevalue("target"))]
-        if not _named(self._mark):  # a preset is left to the check, which knows what fits the program
+        if not _named(self._mark):  # a preset is resolved by the check, which knows the program
             return [_usual(self._request.config)]
         return [str(target) for target in _chosen(self._request.config, self._mark)]
 
@@ -344,7 +344,7 @@ def _expanded(names: Sequence[Any]) -> list[Target]:
             held = [Target(name) for name in BACKENDS if holds(target.backend, name)]
             found |= dict.fromkeys(each for each in held if not _unavailable(each))
         else:
-            _unavailable(target)  # a name that is a mistake is told at once
+            _unavailable(target)  # report a wrong name at once
             found[target] = None
     return list(found)
 
@@ -372,4 +372,4 @@ def _asked(question: Callable[[Any], Any], about: Any) -> Any:
         return question(about)
     except DriftlineError as error:
         told = str(error)
-    pytest.fail(told, pytrace=False)  # out here: otherwise it would be told twice
+    pytest.fail(told, pytrace=False)  # outside of `except`, or pytest would show the error twice

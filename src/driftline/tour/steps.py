@@ -71,7 +71,7 @@ class Shown:
 
     lines: tuple[str, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    quoted: str = ""  # a program or a text to look at
+    quoted: str = ""  # a program or text to show
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class TourStep:
 
     name: str
     title: str
-    about: str  # what is done, and why
-    command: Callable[[Tour], str]  # what one would type
+    about: str  # what the step does, and why
+    command: Callable[[Tour], str]  # the command for a terminal
     show: Callable[[Tour], Shown]
 
 

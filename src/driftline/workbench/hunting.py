@@ -73,7 +73,7 @@ class HuntingBench(OpenBench):
             raise DriftlineError(
                 "Programs of a language model are not written on a cluster; leave out --cluster or llm."
             )
-        with Pool() as pool, ExitStack() as stack:  # of its own: what still runs at the end of the time is ended
+        with Pool() as pool, ExitStack() as stack:  # a pool of its own, which ends running tasks when the time is over
             if LLM in plan.generators:
                 plan, author = self._author(pool, plan, asked)
                 stack.callback(author.close)
@@ -132,7 +132,7 @@ class HuntingBench(OpenBench):
             )
             try:
                 result.hunt = self.hunt(asked=hunted, listener=listener)
-            except NothingHunted as error:  # what was replayed counts
+            except NothingHunted as error:  # the replays still count
                 result.not_hunted = str(error)
         result.bugs = settle(self._store, replayed, result.hunt)
         return result

@@ -62,7 +62,7 @@ class TimingBench(OpenBench):
             plan = PerfPlan(tuple(map(str, wanted)), asked.baseline(), asked.ratio, seconds, asked.seed, asked.programs)
             entry = journal.begin(plan)
         options = CheckOptions(seed=entry.plan.seed, plugins=self._plugins)
-        with Pool() as pool:  # of its own: what still runs at the end of the time is ended
+        with Pool() as pool:  # a pool of its own, which ends running tasks when the time is over
             hunting = PerfHunt(Checker(pool), self._store, entry, options)
             hunting.listen(listener)
             return hunting.run()

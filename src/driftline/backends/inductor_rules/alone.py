@@ -16,7 +16,7 @@ from driftline.backends.inductor_rules.outside import outside_rules
 from driftline.backends.inductor_rules.registry import registered
 from driftline.core.rule import FUSION, NO_OP, NO_PASS, PASS
 
-_LOWERING = ("decompose_", "fix_auto_functionalized", "stable_sort")  # what some graphs do not compile without
+_LOWERING = ("decompose_", "fix_auto_functionalized", "stable_sort")  # passes without which some graphs do not compile
 _RANDOM = "replace_random"  # its table makes other random numbers, by design
 _NO_OPS, _FUSING = "remove_noop_ops", "group_batch_fusion_passes"
 

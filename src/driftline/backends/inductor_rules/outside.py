@@ -133,7 +133,7 @@ def _watched_fusion(name: str, fuse: Any, watcher: PassWatcher, signature: Graph
         before = signature(graph)
         try:
             return fuse(self, graph, subset)
-        finally:  # one that fails halfway was at work too
+        finally:  # a rewrite that raises halfway counts too
             watcher.note(name, signature(graph) != before)
 
     return watched

@@ -30,7 +30,7 @@ class RuleActivity:
     agreed: int = 0
     applied: int = 0
     changed: int = 0
-    error: str = ""  # what its check or handler raised
+    error: str = ""  # the exception of its check or handler
     files: set[str] = field(default_factory=set)  # whose code it rewrote
 
 
@@ -39,7 +39,7 @@ class RuleRecorder:
     classes."""
 
     def __init__(self) -> None:
-        # An entry may stand in two tables: which rule it is then depends on the table that is being applied.
+        # An entry may be in two tables: the table that is being applied decides which rule it is.
         self._ids = {(id(each.table), id(each.entry)): each.rule.id for each in registered()}
         self._tables: list[int] = []
         self._copies: dict[int, int] = {}

@@ -43,7 +43,7 @@ class Registered:
     examples: Sequence[Any] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     training: bool = False  # its pattern was traced with the backward
-    condition: Callable[..., Any] | None = None  # what it asks besides its pattern
+    condition: Callable[..., Any] | None = None  # its extra check besides the pattern
 
     @property
     def handler(self) -> Callable[..., Any] | None:

@@ -11,7 +11,7 @@ from driftline.backends.inductor_rules.needs import parts_of
 from driftline.core.rule import Rule
 
 _GPU = "GPU only"
-# Conditions and handlers that ask for a GPU, with the question that they ask.
+# Conditions and handlers that require a GPU, with the test that they make.
 _ASK_FOR_GPU = {
     "should_pad_mm": "pad_mm.check_device",
     "should_pad_bmm": "pad_mm.check_device",

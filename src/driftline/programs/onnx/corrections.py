@@ -59,7 +59,7 @@ class ConvTranspose(onnx_conv_transpose.ConvTranspose):
         reach = strides * (np.array(x.shape[2:]) - 1) + dilations * (np.array(w.shape[2:]) - 1) + 1
         whole = reach + given("output_padding", none)[:rank]
         shape = given("output_shape", whole - begins - ends)[-rank:]
-        if attributes.get("output_shape") is not None:  # then pads are what is too much, and others do not count
+        if attributes.get("output_shape") is not None:  # then pads follow from it, and given pads are ignored
             ends = np.maximum(whole - shape, 0) // 2
             begins = np.maximum(whole - shape, 0) - ends
         left = shape + begins + ends - reach  # beyond what the kernel reaches: below a stride, or the evaluator refuses

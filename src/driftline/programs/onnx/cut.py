@@ -32,7 +32,7 @@ class Cut:
     operators: str
     lost: int
     outputs: tuple[str, ...]  # of the model as it was
-    known: tuple[str, ...]  # those of them that no result of these operators flows into
+    known: tuple[str, ...]  # the outputs that depend on no result of these operators
 
     def __str__(self) -> str:
         lost = f" {self.lost} nodes that depend on them were left out too." if self.lost else ""
@@ -70,7 +70,7 @@ def cut_around_unknown(model: Any) -> Cut | None:
 def _reached(graph: Any, nodes: list[Any]) -> set[str]:
     """Return the values that depend on results of these nodes. A node may read outer values in its inner graphs."""
     found = {name for node in nodes for name in node.output}
-    for node in graph.node:  # in an order in which each comes after those that it reads
+    for node in graph.node:  # in topological order
         read = set(node.input) | {name for inner in _inner(node) for each in inner.node for name in each.input}
         found |= set(node.output) if read & found else set()
     return found
@@ -125,7 +125,7 @@ def _types(model: Any) -> dict[str, Any]:
 
     try:
         inferred = shape_inference.infer_shapes(model).graph
-    except Exception:  # a model too large for it, or one that it does not understand: what is declared must do
+    except Exception:  # too large for inference, or not supported: use the declared types only
         inferred = model.graph
     found = {
         value.name: value.type

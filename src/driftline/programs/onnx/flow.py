@@ -15,7 +15,7 @@ from typing import Any
 
 from driftline.programs.onnx.shapes import OpenShape, OpenSize
 
-MASKED = -1e3  # what is added to a score, or put in its place, to make the softmax of it vanish
+MASKED = -1e3  # added to a score, or replaces it, so that its softmax becomes zero
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _PLACES: dict[str, tuple[int, ...]] = {
     "NonMaxSuppression": (2, 3, 4), "SequenceInsert": (2,), "STFT": (1, 3), "Where": (0,),
     "MelWeightMatrix": (0, 1, 2, 3, 4),
 }  # fmt: skip
-# What sizes are computed with: what goes into it is a parameter if what comes out of it is.
+# Operators that compute sizes: their inputs are parameters if their result is one.
 _ARITHMETIC = frozenset(
     "Identity Cast Concat Squeeze Unsqueeze Reshape Flatten Slice Gather Transpose Expand Add Sub Mul Div Neg Abs Floor"
     " Ceil Round Min Max".split()

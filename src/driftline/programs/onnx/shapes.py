@@ -22,7 +22,7 @@ def known_shapes(model: Any) -> dict[str, OpenShape]:
     try:
         inferred = _inferred(skeleton(model))
         shapes |= {name: shape for name, shape in _declared(inferred.graph) if name not in shapes}
-    except Exception:  # shape inference gives up on models that runtimes take; what is declared must do
+    except Exception:  # inference fails on models that runtimes accept: use declared shapes
         pass
     return shapes | {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
 

@@ -21,7 +21,7 @@ _EXPORT = "Export it again."
 def require_sound(model: Any, name: str) -> None:
     """Raise an error with one sentence if a model is damaged."""
     for text in _names(model):
-        if isinstance(text, bytes):  # what protobuf returns for text that is not UTF-8
+        if isinstance(text, bytes):  # protobuf returns bytes for text that is not UTF-8
             raise DriftlineError(f"{name} has names that are not text, such as {text[:40]!r}. {_EXPORT}")
     for tensor in tensors(model):
         _require_tensor(tensor, name)
@@ -150,7 +150,7 @@ def _require_end(model: Any, name: str) -> None:
 
     try:
         total = size(list(model.graph.node), ())
-        for called in functions:  # also those that are never called: tools look at all of them
+        for called in functions:  # also functions that are never called: tools read all of them
             total = max(total, size(functions[called], (called,)))
     except RecursionError as error:
         raise DriftlineError(f"{name}: its functions are nested too deep. {_EXPORT}") from error

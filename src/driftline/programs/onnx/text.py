@@ -9,12 +9,12 @@ from typing import Any
 from driftline.core.quoting import visible
 
 LINE = 110  # characters
-INLINE = 16  # elements of an initialiser that may stand in the text
+INLINE = 16  # the most elements of an initialiser that is written in the text
 # The type of an attribute, where its value is enough for the parser.
 _SHOWN_TYPE = re.compile(
     r"(\w+): (?:int|ints(?= = \[-?\d)|float(?= = -?\d+\.\d)|floats(?= = \[-?\d+\.\d)|string|strings(?= = \[\")) = "
 )
-_INLINE_TYPES = (1, 6, 7, 11)  # float, int32, int64, double: those that the text form writes and reads alike
+_INLINE_TYPES = (1, 6, 7, 11)  # float, int32, int64, double: the text form reads what it wrote
 
 
 class TextDetail(IntEnum):
@@ -40,7 +40,7 @@ def model_text(model: Any, detail: TextDetail = TextDetail.MEANING) -> tuple[str
     if detail < TextDetail.EVERYTHING:
         _forget_remarks(body, types=detail < TextDetail.TYPES)
     text = onnx.printer.to_text(body)
-    if '"""' in text or "\\" in text or visible(text) != text:  # not as it would have to stand in a script
+    if '"""' in text or "\\" in text or visible(text) != text:  # a script could not quote it
         return "", []
     for spelled in (_shorter(_briefly(text)), _shorter(text), text):
         try:

@@ -25,7 +25,7 @@ def visit(walk: Walk, node: Any) -> None:
         return
     handler = _HANDLERS.get(node.op_type) if node.domain in _DOMAINS else None
     if handler:
-        with contextlib.suppress(IndexError):  # fewer inputs than we know of it: it says nothing
+        with contextlib.suppress(IndexError):  # fewer inputs than expected: nothing is learnt
             handler(walk, node, list(node.input), node.output[0])
     if node.input and all(name in walk.weights or not name for name in node.input):
         walk.weights.update(node.output)  # computed from constants alone

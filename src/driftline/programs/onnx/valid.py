@@ -20,7 +20,7 @@ from driftline.programs.onnx.words import unknown_word
 
 STANDARD = ("", "ai.onnx")
 _DOMAINS = (*STANDARD, "ai.onnx.ml")
-# What the checker says of a node by itself. Names of the graph around an inner one, say, are unknown to it.
+# The checker's messages about a single node. Others may be false: it does not know the names around an inner graph.
 _OF_NODE = re.compile("No Op registered|Unrecognized attribute|Required attribute|Mismatched attribute type")
 _TYPES = re.compile(r"\(op_type:(\w+)[^)]*\): (\S+ typestr: .*|\S+ has inconsistent type .*)")
 
@@ -96,7 +96,7 @@ def _fault_of_types(model: Any) -> str:
         return ""
     try:
         onnx.shape_inference.infer_shapes(model, check_type=True)
-    except Exception as error:  # of what it cannot infer there is nothing to be said
+    except Exception as error:  # a failure of the inference itself is no fault of the model
         found = _TYPES.search(str(error))
         return f"{found[1]}: {found[2].strip()}" if found else ""
     return ""

@@ -17,7 +17,7 @@ from driftline.programs.taps.requests import TappedForm
 from driftline.programs.taps.scopes import onnx_scope
 from driftline.programs.taps.tap import Tap
 
-# Results that are their argument in another arrangement, or part of it.
+# Operators whose result is a rearrangement or a part of their argument.
 _VIEWS = frozenset(
     "Identity Reshape Flatten Squeeze Unsqueeze Transpose Expand Slice Split Dropout Constant ConstantOfShape"
     " SequenceAt SplitToSequence Optional OptionalGetElement DepthToSpace SpaceToDepth".split()

@@ -47,7 +47,7 @@ class Block:
     outputs: tuple[str, ...]
     nodes: tuple[BlockNode, ...]
     constants: dict[str, Any]
-    declared: tuple[Any, ...] = ()  # what a graph says of its outputs
+    declared: tuple[Any, ...] = ()  # the ValueInfoProtos of a graph's outputs
 
 
 def read_graph(graph: Any, folder: Path | None = None) -> Block:

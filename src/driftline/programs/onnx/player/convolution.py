@@ -102,7 +102,7 @@ def transposed_convolution(call: NodeCall, x: Tensor, weight: Tensor, bias: Tens
     for axis, (below, above, extra) in enumerate(zip(low, high, more, strict=True)):
         made = made.narrow(axis + 2, below, max(made.shape[axis + 2] - below - max(above - extra, 0), 0))
         missing = extra - min(above, extra)
-        if missing:  # nothing reaches there but the bias
+        if missing:  # only the bias contributes there
             shape = [missing if at == axis + 2 else size for at, size in enumerate(made.shape)]
             rest = made.new_zeros(shape) if bias is None else bias.reshape(1, -1, *[1] * window.axes).expand(shape)
             made = torch.cat((made, rest), axis + 2)
@@ -154,7 +154,7 @@ def average_pool(call: NodeCall, x: Tensor) -> Tensor:
     window = Window(call, sizes, kernel)
     extra = window.ceiling(sizes) if call.attr("ceil_mode", 0) else [0] * window.axes
     ones = torch.ones(1, 1, *sizes, dtype=x.dtype)
-    if call.attr("count_include_pad", 0):  # the padding counts, what was added for the last window does not
+    if call.attr("count_include_pad", 0):  # padding counts, except what was added for the last window
         ones = window.padded(ones, 1.0)
         counted = F.pad(ones, [n for more in reversed(extra) for n in (0, more)])
     else:

@@ -39,7 +39,7 @@ def tensor_from(array: Any) -> torch.Tensor:
         return tensor
     array = np.asarray(array, order="C")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it cannot be written to is what we want
+        warnings.simplefilter("ignore")  # torch warns that the array is read-only, as intended
         try:
             return tensor_on_array(array)
         except TypeError as error:

@@ -48,7 +48,7 @@ def reshape(call: NodeCall, x: Tensor, shape: Tensor | None = None) -> Tensor:
     assert wanted is not None
     if not call.attr("allowzero", 0):
         wanted = [x.shape[at] if given == 0 else given for at, given in enumerate(wanted)]
-    if -1 in wanted and 0 in wanted:  # torch does not work out what is left of nothing
+    if -1 in wanted and 0 in wanted:  # torch does not infer a size of an empty tensor
         wanted = [1 if given == -1 else given for given in wanted]
     return x.reshape(tuple(wanted))
 
