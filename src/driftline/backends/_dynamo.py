@@ -143,8 +143,7 @@ def _blaming(programs: Sequence[OpenedProgram]) -> Iterator[None]:
 
 
 class _announce_stages:
-    """Context manager that separates compiling from running during the first call, so that a crash is blamed on the
-    right stage."""
+    """Context manager that separates compiling from running in the first call, to blame a crash on the right stage."""
 
     def __init__(self, program: OpenedProgram) -> None:
         self._program = program

@@ -30,8 +30,7 @@ class FlatNames(Protocol):
 
 
 def flat_runner(module: FlatNames, graph: Callable[..., Sequence[Any]]) -> Compiled:
-    """Wrap a graph that was extracted from `module`: the result takes arrays and returns arrays under the program's own
-    names."""
+    """Wrap a graph extracted from `module`: the result maps arrays to arrays under the program's own names."""
     import torch
 
     from driftline.programs.torch_tensors import tensor_from_array

@@ -11,8 +11,7 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 
 
 def precision(wide: bool, arrays: Arrays) -> Any:
-    """Return a context manager that enables 64-bit types if `wide` is set or an input would be narrowed without
-    them."""
+    """Return a context manager that enables 64-bit types if `wide` is set or an input needs them."""
     import jax
 
     switch: Any = getattr(jax, "enable_x64", None)

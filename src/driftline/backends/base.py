@@ -242,8 +242,7 @@ class Backend:
         return ()
 
     def variables(self, options: Options) -> Mapping[str, str]:
-        """Return environment variables that the process needs from its start, for values that a compiler reads only
-        once."""
+        """Return environment variables that the process needs from its start, since a compiler reads them only once."""
         return {}
 
     def told(self, options: Options) -> dict[str, str]:
@@ -288,8 +287,7 @@ class Backend:
         return ()
 
     def settings_text(self, options: Options) -> str:
-        """Return the options as code in the terms of the compiler's own users; empty if no switch corresponds to
-        them."""
+        """Return the options as code for the compiler's own users; empty if no switch corresponds to them."""
         return ""
 
     # -- in a worker -------------------------------------------------------------------------------------------------
@@ -327,16 +325,14 @@ class Backend:
         return self.devices
 
     def check_settings(self, settings: Options) -> None:
-        """Raise a `DriftlineError` if the compiler does not have one of these settings, or the value has the wrong
-        type."""
+        """Raise a `DriftlineError` if the compiler lacks one of these settings, or a value has the wrong type."""
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         """Compile the program; the result maps named input arrays to named output arrays."""
         raise NotImplementedError
 
     def fixes_sizes(self, program: OpenedProgram) -> bool:
-        """True if the compiled program works only for the sizes of its example, so that other sizes are compiled
-        again."""
+        """True if the compiled program works only for the sizes of its example; other sizes are then compiled again."""
         return not self.sizes
 
     def compile_together(
@@ -371,8 +367,7 @@ class Backend:
         return contextlib.nullcontext(None)
 
     def is_rejection(self, error: BaseException) -> bool:
-        """True if this error means "not supported", and is therefore no finding. Any other error of the compiler is
-        one."""
+        """True if this error means "not supported", and is no finding. Any other error of the compiler is a finding."""
         return isinstance(error, (Unsupported, NotImplementedError))
 
 

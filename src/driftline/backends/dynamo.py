@@ -74,7 +74,6 @@ class DynamoBackend(TorchBackend):
         return compile_with_dynamo(program, self.member, options, options=dict(self._needs.options) or None)
 
     def is_rejection(self, error: BaseException) -> bool:
-        """True if the innermost error means "not supported": Dynamo wraps the backend's error and adds text of its
-        own."""
+        """True if the innermost error means "not supported": Dynamo wraps the backend's error and adds text."""
         inner = innermost(error)
         return super().is_rejection(inner) or bool(re.search(self._needs.rejections, str(inner)))

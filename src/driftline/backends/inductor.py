@@ -250,8 +250,7 @@ def _of_one_pass(options: Options) -> Options:
 
 @contextlib.contextmanager
 def _forbidding(options: Options) -> Iterator[None]:
-    """Keep the rules that the option `forbid` names from firing inside the block; with a single pass, all rules but its
-    own."""
+    """Forbid the rules of the option `forbid` inside the block; with a single pass, all rules but its own."""
     names = frozenset(listed(options, "forbid"))
     if name := options.get(ONE_PASS):
         from driftline.backends.inductor_rules.alone import forbidden_beside

@@ -55,8 +55,7 @@ def check_settings_here(settings: Options) -> None:
 
 
 def vector_widths(processor: Processor) -> list[Options]:
-    """Return options for code without vectors, and with vectors of each width that Inductor supports on this
-    processor."""
+    """Return options for code without vectors, and with vectors of each width that this processor supports."""
     wide = {"256": ("avx2", "fma"), "512": ("avx512f", "avx512dq", "avx512vl", "avx512bw", "fma")}
     if processor.machine != X86:
         wide = {"128": ("asimd",), "256": ("sve", "bf16")}

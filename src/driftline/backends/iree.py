@@ -292,7 +292,6 @@ def _log_since(start: int) -> str:
 
 
 def _missing_symbol(log: str) -> list[str]:
-    """Return an error line for one of the undefined symbols, so that a program with two has no separate bug; empty if
-    none."""
+    """Return an error line for one undefined symbol, so that a program with two has no separate bug; empty if none."""
     missing = _UNDEFINED.findall(log)
     return [f"error: undefined symbol: {min(missing)}"] if missing else []

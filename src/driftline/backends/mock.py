@@ -105,8 +105,7 @@ def _judge(checker: GraphChecker, program: OpenedProgram) -> None:
 
 
 def _profile(options: Options) -> Profile:
-    """Return the profile of a target. Environment variables are ignored, so that a target means the same when it is
-    replayed."""
+    """Return the profile of a target. Environment variables are ignored, so that replays use the same profile."""
     profile = load_profile(options.get("profile", GENERIC))
     if alignment := options.get("alignment"):
         if not alignment.isascii() or not alignment.isdigit():
@@ -123,8 +122,7 @@ def _profile(options: Options) -> Profile:
 
 
 def _lowering(checker: GraphChecker, level: str) -> Callable[..., Any]:
-    """Return a backend of `torch.compile` that checks graphs and never raises, since Dynamo would wrap the
-    exception."""
+    """Return a backend of `torch.compile` that checks graphs and never raises: Dynamo would wrap the exception."""
     from driftline.hardware.lowering import lower_by_aot, lower_plainly
 
     profile, count = checker.profile, 0

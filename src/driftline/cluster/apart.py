@@ -34,8 +34,7 @@ class ExaminedApart:
 
 
 def examine_apart(pool: Pool, order: SuspectOrder, library: Library | None, known: tuple[Bug, ...]) -> ExaminedApart:
-    """Examine a suspect in a temporary store, and return the result with that store. `known`: bugs of the hunt's
-    store."""
+    """Examine a suspect in a temporary store, and return the result with that store. `known`: the hunt's bugs."""
     elsewhere = {bug.id: bug for bug in known}
     with TemporaryDirectory(prefix="driftline-apart-") as folder:
         path = Path(folder) / "store"

@@ -1,5 +1,4 @@
-"""The compilers of a node, declared to Ray as resources, so that a program runs on a node with the release it is
-for."""
+"""The compilers of a node as Ray resources, so that a program runs on a node with the release it is for."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def resources_here() -> dict[str, float]:
 
 
 def pinned(target: Target, offered: Mapping[str, float]) -> dict[str, float]:
-    """Return the resources that a node must have for this target; empty if no node declares any release of its
+    """Return the resources that a node must have for a target; empty if no node declares any release of its
     compiler."""
     told = sorted(name for name in offered if name.startswith(f"{target.backend}-"))
     wanted = resource_of(target)

@@ -107,8 +107,7 @@ class _Device:
         return None
 
     def _product(self, left: Any, right: Any) -> Any:
-        """Multiply matrices: blocks of the inner dimension are exact, and are added to a partial sum in the narrow
-        type."""
+        """Multiply matrices: blocks of the inner dimension are exact, and are added in the narrow type."""
         import torch
 
         narrow = getattr(torch, self._arithmetic.accumulate)

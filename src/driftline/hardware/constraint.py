@@ -1,5 +1,4 @@
-"""The base class of constraints: a frozen dataclass that reads facts about a graph, with settings that profiles may
-set.
+"""The base class of constraints: a frozen dataclass that reads facts about a graph, with settings for profiles.
 
 A constraint is a plugin:
 

@@ -128,8 +128,7 @@ def size_hint(size: Any) -> int:
 
 
 def operator_name(node: Any, module: Any) -> str:
-    """Return the name of a node's operator: `aten.mm`, `torch.matmul`, `operator.add`, `Tensor.view`,
-    `torch.nn.Linear`."""
+    """Return the name of a node's operator: `aten.mm`, `torch.matmul`, `operator.add`, `Tensor.view`."""
     target = node.target
     if node.op == "call_method":
         return f"Tensor.{target}"
@@ -163,8 +162,7 @@ def _reduced(node: NodeFacts, fx_node: Any) -> int:
 
 
 def _reduced_by_size(node: NodeFacts) -> int:
-    """Return the reduction length from the sizes of input and result; a norm, which keeps the size, reduces the last
-    dimension."""
+    """Return the reduction length from the sizes of input and result; a norm reduces the last dimension."""
     given, made = node.inputs[0].elements, node.outputs[0].elements
     if given != made:
         return given // made if made else 0

@@ -13,8 +13,7 @@ from driftline.hardware.profile import Profile
 
 
 def unknown_operators(profile: Profile) -> list[str]:
-    """Return one sentence for each name that matches no operator. Operators of libraries that are not loaded count as
-    unknown."""
+    """Return one sentence for each name that matches no operator. Operators of unloaded libraries count as unknown."""
     return [
         f"{profile.name}: no operator of torch is called {name!r} ([{key}] {where}).{did_you_mean(name, _operators())}"
         for key, where, name in _named(profile)

@@ -54,8 +54,8 @@ class Profile:
         return replace(self, constraints=(*others, MemoryConstraint(max_bytes=max_bytes)))
 
     def overridden(self, variables: Mapping[str, str] = os.environ) -> Profile:
-        """Return the profile changed by `MOCK_STRICT`, `MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY`, which override arguments
-        too."""
+        """Return the profile changed by `MOCK_STRICT`, `MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY`, which win over
+        arguments."""
         changed = self
         if text := variables.get("MOCK_STRICT"):
             if text.lower() not in _SWITCHES:

@@ -130,8 +130,7 @@ def _compilation(run: LabRun, one: Compilation, heard: Recording) -> dict[str, A
 def _lowered(
     run: LabRun, folder: str, one: Compilation
 ) -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, str]]]:
-    """Return the kernels of all lowerings (numbered in sequence), the post-grad graphs by stage, and the files of IR
-    and code."""
+    """Return the numbered kernels of all lowerings, the post-grad graphs by stage, and the files of IR and code."""
     kernels: list[dict[str, Any]] = []
     texts: dict[str, str] = {}
     files: list[dict[str, str]] = []

@@ -41,8 +41,7 @@ def draw(
     graph: PrintedGraph, kernels: Mapping[str, Sequence[int]] | None = None, *, title: str = "",
     folded: Mapping[str, Sequence[str]] | None = None,
 ) -> str:  # fmt: skip
-    """Return the picture. `kernels`: the numbers of the kernels that compute each node; `folded`: the nodes behind each
-    box."""
+    """Return the picture. `kernels`: the kernels that compute each node; `folded`: the nodes behind each box."""
     kernels, folded = kernels or {}, folded or {}
     nodes = {node.name: node for node in (*_read_inputs(graph), *graph.nodes)}
     layer = _layers(graph, nodes)
@@ -153,8 +152,7 @@ def _order(rows: list[list[str]], edges: Sequence[tuple[str, str]]) -> None:
 def _places(
     rows: Sequence[Sequence[str]], edges: Sequence[tuple[str, str]], nodes: Mapping[str, PrintedNode]
 ) -> dict[str, float]:
-    """Return the x coordinate of each node's left edge: as close below its neighbours as the order of the row
-    allows."""
+    """Return the x coordinate of each node's left edge: as close below its neighbours as the row's order allows."""
     above: dict[str, list[str]] = {}
     for a, b in edges:
         above.setdefault(b, []).append(a)
@@ -198,8 +196,7 @@ def _mark(kernels: Sequence[int]) -> str:
 
 
 def _input_name(name: str) -> str:
-    """Return a short name for an input. Dynamo spells out the path to a weight:
-    `L_self_modules_qkv_parameters_weight_`."""
+    """Return a short name for an input. Dynamo spells out a weight's path: `L_self_modules_qkv_parameters_weight_`."""
     short = _WAY.sub("", name.removeprefix("L_self_").removeprefix("L_")).strip("_") or name
     return short if len(short) <= _LETTERS else "…" + short[1 - _LETTERS :]
 

@@ -36,8 +36,7 @@ class Guard:
 
 
 def read_guards(text: str) -> tuple[Guard, ...]:
-    """Return the guards of a compilation, inputs first. Guards on torch's own state (modes, the default device) come
-    last."""
+    """Return the guards of a compilation, inputs first, guards on torch's own state (modes, default device) last."""
     found: dict[tuple[str, str], Guard] = {}
     for line in text.splitlines():
         match = _LEAF.match(line)
@@ -93,8 +92,7 @@ def _about(kind: str, expression: str, subject: str) -> str:
 
 
 def plain(source: str) -> str:
-    """Return torch's path to a value as the user would write it: `L['self']._modules['a'].weight` is
-    `self.a.weight`."""
+    """Return torch's path to a value as a user would write it: `L['self']._modules['a'].weight` is `self.a.weight`."""
     text = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", source)
     text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)
     text = re.sub(r"\.__dict__\['(\w+)'\]", r".\1", text)

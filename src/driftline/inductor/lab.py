@@ -157,8 +157,8 @@ class Lab:
             )
 
     def runs(self, kind: str | None = None) -> list[LabRun]:
-        """Return all runs (of a kind), oldest first, including incomplete ones. The lab's folder may be that of a
-        single run."""
+        """Return all runs (of a kind), oldest first, incomplete ones too. The lab's folder may be that of a single
+        run."""
         found = [run for run in self._all() if kind in (None, run.kind)]
         return sorted(found, key=lambda run: (run.made, run.folder.name))
 

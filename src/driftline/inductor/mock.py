@@ -83,8 +83,7 @@ class MockBackend:
         return self._use(self.settings.resolved()).settle()
 
     def save(self) -> Path:
-        """Write the report into the lab folder, where `driftline inductor analyze` finds it; returns the run's
-        folder."""
+        """Write the report into the lab folder, for `driftline inductor analyze`; returns the run's folder."""
         report = self.report
         run = Lab(self.settings.lab).new_run("mock", report.profile)
         run.write_json(RESULT, report.to_json())
@@ -154,8 +153,7 @@ aot_mock_backend = AotMockBackend()
 
 
 def _changed(settings: MockSettings, given: Mapping[str, Any]) -> MockSettings:
-    """Return the settings with these changes. Unknown names and values are refused now, not when a graph is
-    compiled."""
+    """Return the settings with these changes. Unknown names and values are refused at once."""
     known = [*MockSettings.__dataclass_fields__]
     for name in given:
         if name not in known:
@@ -173,8 +171,7 @@ def _changed(settings: MockSettings, given: Mapping[str, Any]) -> MockSettings:
 
 
 def _written(lab: Lab, checker: GraphChecker, graph: Any, found: list[Violation], *, aot: bool) -> str:
-    """Write the reproduction and the report, and return the sentence that says where. Errors here never hide the
-    violation."""
+    """Write the reproduction and the report, and return the sentence that says where. Never raises an exception."""
     try:
         run = lab.new_run("mock", checker.profile.name)
         run.write_json(RESULT, checker.settle().to_json())

@@ -99,8 +99,7 @@ def _lines(stages: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 def _errors(stage: str, graph: Mapping[str, Any], diff: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the errors of outputs that a diff measured, by the nodes that make them, matched by the order of
-    return."""
+    """Return the errors of outputs that a diff measured, by the nodes that make them, in the order of return."""
     if diff is None or stage not in ("pre_aot", "forward", "post_grad"):
         return {}
     outputs = [o for o in diff["outputs"] if not o["name"].startswith("grad:")]

@@ -72,8 +72,7 @@ def _meta(node: Any, module: Any) -> dict[str, Any]:
 
 
 def _tensor_text(node: Any) -> str:
-    """Return code for a tensor of the same dtype, sizes and strides. It holds zeros: violations do not depend on
-    values."""
+    """Return code for a tensor of zeros with the same dtype, sizes and strides: violations do not depend on values."""
     import torch
 
     value = node.meta["val"] if "val" in node.meta else node.meta.get("example_value")

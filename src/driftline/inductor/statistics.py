@@ -134,8 +134,7 @@ def _peak(graph: PrintedGraph, by_name: dict[str, PrintedNode]) -> int:
 
 
 def _owners(graph: PrintedGraph) -> dict[str, str]:
-    """Return, for each value, the value in whose memory it lies: a view lies in the memory of the first value that it
-    reads."""
+    """Return, for each value, the value whose memory holds it: for a view, the owner of the first value it reads."""
     owner: dict[str, str] = {}
     for node in (*graph.inputs, *graph.nodes):
         reads = [arg for arg in node.args if arg in owner]

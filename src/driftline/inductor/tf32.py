@@ -104,8 +104,8 @@ def _set(precisions: dict[str, str]) -> None:
 
 
 def _own(switch: Any) -> str:
-    """Return a switch's own value, or unset if it follows `torch.backends.fp32_precision`, so that restoring keeps
-    that."""
+    """Return a switch's own value, or unset if it follows `torch.backends.fp32_precision`, so that it still does
+    later."""
     import torch
 
     general: Any = torch.backends

@@ -30,8 +30,7 @@ class RecordedModel:
         return decode(ChatAnswer, known) if known is not None else None
 
     def ask(self, request: ChatRequest, about: str) -> ChatAnswer:
-        """Return the answer; its problem is `no answer` if the server gave none. `about` names the request in
-        messages."""
+        """Return the answer; its problem is `no answer` if the server gave none. `about` names it in messages."""
         kept = self.kept(request)
         # A request that failed before may work now; in a replay it must fail again.
         if kept is not None and (self.replays or kept.problem != NO_ANSWER):

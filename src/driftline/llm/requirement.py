@@ -22,8 +22,7 @@ _PARTS = re.compile(r"PATTERN\W*\n(?P<pattern>.*?)\n\W*CONSTRAINTS\W*\n(?P<const
 
 @dataclass(frozen=True)
 class Requirement:
-    """The conditions under which a rule fires, as a model says. Never evidence: only compiling shows whether it
-    fires."""
+    """The conditions under which a rule fires, as a model says. Never evidence: only compiling shows that it fires."""
 
     pattern: str  # pseudo-code
     constraints: tuple[str, ...]

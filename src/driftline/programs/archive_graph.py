@@ -40,8 +40,7 @@ def suspects_in_graph(data: bytes) -> Iterator[str]:
 
 
 def _in_field(key: str, item: Any, pending: list[Any]) -> Iterator[str]:
-    """Yield what is suspicious in one field of an object; nested values that still have to be checked are added to
-    `pending`."""
+    """Yield what is suspicious in one field of an object; nested values that remain to be checked go to `pending`."""
     if key in _TEXTS:
         what, allowed = _TEXTS[key]
         for text in item if isinstance(item, list) else [item]:

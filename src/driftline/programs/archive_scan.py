@@ -95,8 +95,7 @@ def _suspects(path: Path, name: str) -> Iterator[str]:
 
 
 def _require_room(archive: zipfile.ZipFile, deep: int) -> None:
-    """Refuse an archive with large compressed parts. Torch compresses nothing, so hardly any real archive is
-    refused."""
+    """Refuse an archive with large compressed parts. Torch compresses nothing, so few real archives are refused."""
     packed = sum(entry.file_size for entry in archive.infolist() if entry.compress_type != zipfile.ZIP_STORED)
     if packed > (_BIG if deep == _DEEP else 0):
         raise DriftlineError(
@@ -179,8 +178,7 @@ def _payloads(archive: zipfile.ZipFile) -> tuple[frozenset[str], tuple[str, ...]
 
 
 def _is_tensor(folder: str, name: str) -> bool:
-    """True if the constant of this name is a tensor. Torch unpickles all other constants, whatever the archive
-    lists."""
+    """True if the constant of this name is a tensor. Torch unpickles all other constants."""
     return bool(re.fullmatch(r"[^/]*/data/weights", folder)) or (
         bool(re.fullmatch(r"[^/]*/data/constants", folder)) and name.startswith("tensor_")
     )

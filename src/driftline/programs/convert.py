@@ -216,8 +216,7 @@ def _export_onnx(program: OpenedProgram, *, flat: bool) -> Any:
 
 
 def _write_big(exported: Any, output: Path) -> None:
-    """Write a big model's weights straight to a file: as one message they would be held in memory twice more, or not
-    fit."""
+    """Write a big model's weights straight to a file: as one message they would need far more memory, or not fit."""
     import onnx
 
     written = output.with_name("written")

@@ -1,5 +1,4 @@
-"""The description of a program, made when it is opened. A worker makes it (`inspect.py`), with a reader for each
-form."""
+"""The description of a program, made by a worker when it is opened (`inspect.py`)."""
 
 from __future__ import annotations
 

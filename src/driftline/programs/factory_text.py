@@ -28,8 +28,7 @@ class FactoryText:
     free: frozenset[str] = frozenset()  # names that the functions in the factory take from around them
 
     def needed(self, *expressions: str) -> list[str]:
-        """Return, in order, the statements of the factory that these expressions and the factory's inner functions
-        depend on."""
+        """Return, in order, the factory's statements that these expressions and the inner functions depend on."""
         wanted = names_in(expressions) | self.free
         kept = []
         for bound, text in reversed(self.making):
@@ -162,8 +161,7 @@ def writes_in_place(parts: Sequence[str]) -> bool:
 
 
 def without_last_name(text: str) -> str:
-    """Return the text with `x_out = ...; return x_out` at its end shortened to `return ...`, as a reducer's output
-    allows."""
+    """Return the text with `x_out = ...; return x_out` at its end shortened to `return ...`."""
     return re.sub(r"\n( +)(\w+_out) = (.+)\n\1return \2$", r"\n\1return \3", text.rstrip())
 
 

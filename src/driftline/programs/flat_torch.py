@@ -1,5 +1,4 @@
-"""Wraps a torch program as a module from tensors to a tuple of tensors, which exporters and tracers accept without
-conditions.
+"""Wraps a torch program as a module from tensors to a tuple of tensors, which all exporters and tracers accept.
 
 Nested arguments, keyword arguments, dicts and Python numbers in the result all stay outside.
 """

@@ -93,8 +93,7 @@ class Literals:
         return f"torch.from_numpy(unpack({lines},\n{indent}    np.{bits}, {shape})){view}"
 
     def _stand_in(self, array: Array, shape: tuple[int, ...], dtype: str) -> str:
-        """Return an expression for random values of the same dtype and range, in place of values that are too many to
-        print."""
+        """Return an expression for random values of the same dtype and range, in place of values too many to print."""
         self.needs_numpy = True
         draw = "np.random.default_rng(0)"
         if is_float(array.dtype.name) or array.dtype.kind == "c":

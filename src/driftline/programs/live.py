@@ -30,8 +30,7 @@ class LiveProgram:
 
     @staticmethod
     def bind(framework: str, function: Callable[..., Any], inputs: Any) -> LiveProgram:
-        """Return the program with named inputs: a dict has names, positional inputs get those of the function's
-        parameters."""
+        """Return the program with named inputs: keys of a dict, or names of the function's parameters."""
         if isinstance(inputs, Mapping):
             return LiveProgram(framework, function, dict(inputs), positional=False)
         if not isinstance(inputs, (tuple, list)):

@@ -11,8 +11,7 @@ from driftline.programs.reached import reached_code
 
 
 def operators_of(program: Program) -> tuple[str, ...]:
-    """Return the operators in the order of the program, without duplicates; read from the text if they are not
-    listed."""
+    """Return the operators in the order of the program, without duplicates; read from the text if not listed."""
     if program.operators or program.form != "source":
         return tuple(dict.fromkeys(program.operators))
     return operators_written(program)
@@ -88,8 +87,7 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _owner(function: ast.expr) -> str:
-    """Return the name that a function's path begins with: `torch` of `torch.nn.functional.relu`; empty for
-    `f(x).relu`."""
+    """Return the first name of a function's path: `torch` of `torch.nn.functional.relu`; empty for `f(x).relu`."""
     while isinstance(function, ast.Attribute):
         function = function.value
     return function.id if isinstance(function, ast.Name) else ""

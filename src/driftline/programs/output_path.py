@@ -11,8 +11,7 @@ from driftline.programs.reached import reached_code
 
 
 def operators_to_output(graph: Any, output: str) -> list[str]:
-    """Return, in order, the operators of an ONNX graph on the way to one of its outputs; all if it has no such
-    output."""
+    """Return, in order, the operators of an ONNX graph on the way to an output; all if it has no such output."""
     wanted = {output}
     kept: list[str] = []
     for node in reversed(graph.node):

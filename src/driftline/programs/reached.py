@@ -126,8 +126,7 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def _has_effects(statement: ast.stmt) -> bool:
-    """True for statements with an effect: a call that stands alone, or a decorated definition, which the decorator may
-    register."""
+    """True for a call that stands alone, or a decorated definition, which the decorator may register."""
     if isinstance(statement, _DEFINITIONS):
         return bool(statement.decorator_list)
     main = isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
@@ -145,8 +144,7 @@ def _statements(function: ast.FunctionDef) -> Iterator[ast.stmt]:
 
 
 def _models(factory: ast.FunctionDef) -> list[ast.AST]:
-    """Return the expressions of the model that a factory returns, or the factory itself if its text does not show
-    them."""
+    """Return the expressions of the model that a factory returns, or the factory itself if its text does not tell."""
     returned = [node.value for node in _statements(factory) if isinstance(node, ast.Return) and node.value]
     models = [value.elts[0] for value in returned if isinstance(value, ast.Tuple) and value.elts]
     return [*models] if len(models) == len(returned) and models else [factory]

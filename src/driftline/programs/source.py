@@ -160,8 +160,7 @@ def _unregister_operators() -> None:
 
 
 def _forget_other_siblings(bundle: SourceBundle, home: Path) -> None:
-    """Unload modules of other programs that have the same names as files of this one, since a worker serves many
-    programs."""
+    """Unload modules of other programs with the same names as files of this one: a worker serves many programs."""
     for file in bundle.files:
         name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         loaded = getattr(sys.modules.get(name), "__file__", None)

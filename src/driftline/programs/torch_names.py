@@ -24,8 +24,8 @@ class Unwritable(Exception):
 
 
 def path_of(function: Any) -> str | None:
-    """Return the public path of a function: `torch.nn.functional.pad`; `.view` for a method, `.T` for a property; None
-    if unknown."""
+    """Return a function's public path: `torch.nn.functional.pad`; `.view` for a method, `.T` for a property; else
+    None."""
     if getattr(function, "__name__", "") == "__get__":
         return f".{function.__self__.__name__}"
     if type(function).__name__ in ("OpOverload", "OpOverloadPacket"):
@@ -53,8 +53,7 @@ def _paths() -> dict[tuple[Any, str], str]:
 
 
 def literal(value: Any, name_of: Callable[[Any], str | None]) -> str:
-    """Return Python text for an argument. `name_of` returns the name of values that have one, such as tensors and graph
-    nodes."""
+    """Return Python text for an argument. `name_of` returns the name of a tensor or graph node that has one."""
     if (name := name_of(value)) is not None:
         return name
 

@@ -24,8 +24,7 @@ _PASSING = frozenset(
 
 
 def known_of_module(live: LiveProgram) -> Known:
-    """Return what is known of a program in source form. Any input may have another size; the program itself says which
-    are wrong."""
+    """Return what is known of a source program. Any input may have another size; the program says which are wrong."""
     modules = getattr(live.function, "modules", None)
     layers = [m for m in modules() if not list(m.children())] if callable(modules) else []
     layout = InputLayout.of(live).to_json()

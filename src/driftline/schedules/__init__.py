@@ -1,5 +1,4 @@
-"""Schedules of TensorIR: tests that random sequences of schedule primitives do not change what a tensor program
-computes.
+"""Schedules of TensorIR: tests that random schedule primitives do not change what a tensor program computes.
 
 `functions.py` has programs that are known to be right, `primitives.py` the primitives that can be applied, and
 `drawing.py` draws them at random. A *trace* (`trace.py`) is a function with its sizes and steps: it is stored as JSON,

@@ -37,8 +37,7 @@ _KINDS = {Ending.DIED: Kind.CRASH, Ending.TIMEOUT: Kind.TIMEOUT, Ending.MEMORY: 
 
 
 def schedule_worker(space: str = RANDOM, target: Target = TVM) -> WorkerKind:
-    """Return the kind of worker for schedules: TVM with several threads, and MetaSchedule imported if `space` needs
-    it."""
+    """Return the kind of worker for schedules: TVM with several threads, and MetaSchedule if `space` needs it."""
     kind = worker_for_target(BACKENDS.get("tvm"), target, ())
     variables = (*kind.variables, ("TVM_NUM_THREADS", str(THREADS)))
     warm = (*kind.warm, ("driftline.schedules.warming:warm_schedules", None))
@@ -157,8 +156,7 @@ def _ended(trace: Trace | None, stage: str, report: TaskReport[AllPerformed]) ->
 
 
 def read_journal(path: Path) -> tuple[dict[int, Performed], tuple[int, Trace, str] | None]:
-    """Return the finished results of a journal, and the unfinished schedule if any: its number, its trace so far, its
-    stage."""
+    """Return the finished results of a journal, and the unfinished schedule if any: number, trace so far, stage."""
     done: dict[int, Performed] = {}
     current: tuple[int, Trace, str] | None = None
     for line in records_of(path, JournalLine):

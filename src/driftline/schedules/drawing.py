@@ -46,8 +46,7 @@ class ScheduleView:
         return [getattr(one.extent, "value", 0) for one in self._loops_above(block)]
 
     def statements(self, block: str) -> list[list[int]]:
-        """Return, for each loop above a block, how many statements TVM's pipelines count in each part of the loop's
-        body."""
+        """Return, for each loop above a block, how many statements TVM counts in each part of the loop's body."""
         return [[_members(part) for part in _sequence(one.body)] for one in self._loops_above(block)]
 
     def keeps_blocks_together(self, step: ScheduleStep) -> bool:
@@ -93,8 +92,8 @@ class ScheduleView:
         return str(self.node(block).writes[index].source.name) in self._parameters
 
     def accessing(self, block: str, side: str, index: int) -> tuple[list[str], list[str]]:
-        """Return the blocks that read the buffer at `index` of a block's reads or writes (`side`), and the blocks that
-        write it."""
+        """Return the blocks that read the buffer at `index` of a block's `side` (reads or writes), and those that write
+        it."""
         regions = self.node(block).reads if side == "read" else self.node(block).writes
         buffer = regions[index].source
         readers, writers = [], []

@@ -27,8 +27,7 @@ SEEN = "0.27.0.post1"
 
 @dataclass(frozen=True)
 class ScheduleDefect:
-    """A known defect: how it shows, the smallest schedule that shows it (`witness`), and a similar one that is right
-    (`neighbour`)."""
+    """A known defect: how it shows, the smallest schedule that shows it (`witness`), and a right one (`neighbour`)."""
 
     name: str
     title: str

@@ -1,5 +1,4 @@
-"""The identity of a schedule bug: stage, kind, the smallest failing sequence of primitives, and the kind of
-function."""
+"""The identity of a schedule bug: stage, kind, smallest failing sequence of primitives, kind of function."""
 
 from __future__ import annotations
 

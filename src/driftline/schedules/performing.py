@@ -1,5 +1,4 @@
-"""Inside a worker: applies a trace, compiles it, runs it between guard bytes, and compares with the unscheduled
-function.
+"""Inside a worker: applies a trace, compiles and runs it between guard bytes, and judges the result.
 
 Most schedules are right, and many are tried to reduce a failure, so they are compiled without the checks of arguments,
 most of them without LLVM's optimisations, held against numpy, and not at all where the same module was tried before

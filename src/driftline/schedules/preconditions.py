@@ -29,8 +29,7 @@ class Precondition:
 
 
 def _one_block(view: ScheduleView, function: TensorFunction, step: ScheduleStep) -> bool:
-    """True if no other block accesses the buffer in the step's way (read or write), and the block itself not in the
-    other way."""
+    """True if no other block accesses the buffer in the step's way, and the block itself not in the other way."""
     if step.blocks[0] not in view.blocks:
         return True
     index = int(step.numbers[0] or 0)

@@ -25,8 +25,7 @@ class Primitive:
 
 @dataclass(frozen=True)
 class Annotation(Primitive):
-    """A name of Driftline's for `annotate` with keys that TVM's passes interpret. `written` returns the text of the
-    calls."""
+    """A name of Driftline's for `annotate` with keys that TVM's passes interpret. `written` returns the calls."""
 
     def line(self, step: ScheduleStep) -> str:
         return self.written(step)

@@ -1,5 +1,4 @@
-"""Reduces a failing trace while it fails in the same way: fewer steps, a simpler function, smaller sizes and
-factors."""
+"""Reduces a failing trace while it fails in the same way: fewer steps, simpler function, smaller sizes."""
 
 from __future__ import annotations
 
@@ -92,8 +91,7 @@ def _places(names: Sequence[str], steps: Sequence[ScheduleStep], *, backwards: b
 
 
 def _on_first_blocks(trace: Trace) -> Trace:
-    """Return the trace with derived blocks (`Y_init`, `Y_rf`, `Y_global`) replaced by `Y`: original blocks have no
-    underscore."""
+    """Return the trace with derived blocks (`Y_init`, `Y_rf`, `Y_global`) replaced by the original block `Y`."""
 
     def first(step: ScheduleStep) -> ScheduleStep:
         return replace(

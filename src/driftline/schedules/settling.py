@@ -1,5 +1,4 @@
-"""Settles failures of schedules: reduces each, confirms it in a fresh process and stores it, or recognises it as a
-known bug."""
+"""Settles failures of schedules: reduces, confirms and stores each, or recognises it as a known bug."""
 
 from __future__ import annotations
 
@@ -55,8 +54,7 @@ class Settling:
         self._smaller: defaultdict[str, list[str]] = defaultdict(list)  # name -> bugs of a simpler function, in turn
 
     def settle(self, failing: Performed) -> str:
-        """Return the id of the bug that a failure shows, or an empty string if it is not confirmed in a fresh
-        process."""
+        """Return the bug that a failure shows, or an empty string if a fresh process does not confirm it."""
         like = FailureLike.of(failing)
         with self._lock:
             if like.telling and like in self._known:

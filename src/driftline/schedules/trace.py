@@ -39,8 +39,7 @@ class ScheduleStep:
 
 @dataclass(frozen=True)
 class ModelKernel:
-    """A tensor program that TVM made of a model: TVMScript of one function, with the names of its inputs and
-    outputs."""
+    """A tensor program that TVM made of a model: TVMScript of one function, and the names of inputs and outputs."""
 
     text: str
     inputs: tuple[str, ...]

@@ -105,8 +105,7 @@ def _files(folder: Path, deep: int, below: str = "") -> Iterator[str]:
 
 
 def find_file(settings: ServeSettings, number: int, name: str) -> tuple[Path, str] | None:
-    """Return the path and media type of a file in a folder, or None if it does not exist, is hidden, or lies
-    outside."""
+    """Return the path and media type of a file in a folder; None if it does not exist, is hidden, or lies outside."""
     if not 0 <= number < len(settings.folders):
         return None
     parts = name.split("/")

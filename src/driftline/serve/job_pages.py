@@ -128,8 +128,7 @@ class JobPages:
         return self._streamed(look)
 
     def _streamed(self, look: Callable[[], tuple[str, bool]]) -> Response:
-        """Return a stream that sends the text of `look` whenever it has changed, until `look` returns True for
-        "over"."""
+        """Return a stream that sends the text of `look` whenever it has changed, until `look` returns True (over)."""
 
         async def changes() -> AsyncIterator[str]:
             shown, over = "", False

@@ -32,8 +32,7 @@ class Pages:
         return HTMLResponse(self.text(template, **values), status)
 
     def error(self, status: HTTPStatus, sentence: str, *, bare: bool = False) -> Response:
-        """Return a page with one sentence about an error. `bare` leaves out links to other pages, for readers without
-        access."""
+        """Return a page with one sentence about an error. `bare` leaves out links, for readers without access."""
         return self.page("error.html", status, problem=status, sentence=sentence, bare=bare)
 
     def asset(self, name: str) -> Response | None:

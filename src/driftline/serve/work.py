@@ -123,7 +123,7 @@ def _check(order: CheckOrder, bench: Workbench, folder: Path, heard: ProgressWri
 
 
 def _require_plain(path: Path) -> None:
-    """Refuse a job's program that is a symbolic link: the store may come from someone else, and the link may lead
+    """Refuse a job's program that is a symbolic link: the store may be someone else's, and the link may lead
     anywhere."""
     try:
         with reading(path):

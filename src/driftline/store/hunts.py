@@ -225,8 +225,7 @@ class HuntLog:
         return marked
 
     def end_lane(self, hunt: Hunt, lane: str, turns: int) -> None:
-        """End a lane after `turns` turns: delete later turns, made under an earlier limit, that were marked to be done
-        again."""
+        """End a lane after `turns` turns: delete later turns of an earlier limit that were marked to be done again."""
         with self._store.transaction() as database:
             database.execute(
                 "DELETE FROM turns WHERE hunt = ? AND lane = ? AND number >= ? AND json_valid(body)"

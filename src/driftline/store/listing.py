@@ -83,7 +83,7 @@ def count_by_kind(store: Store) -> dict[tuple[str, str], int]:
 def list_bugs(
     store: Store, wanted: BugFilter = ALL, *, order: str = SERIOUS, most: int = -1, skip: int = 0
 ) -> list[Bug]:
-    """Return a page of bugs, most serious first, then newest, or in another order of `ORDERS`; each has its first
+    """Return a page of bugs, most serious first, then newest, or in another of `ORDERS`; each with its first
     finding."""
     question, values = query_of(wanted, order)
     rows = store.query(f"{question} LIMIT ? OFFSET ?", (*values, most, skip))

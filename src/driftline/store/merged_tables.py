@@ -95,8 +95,7 @@ def _decided_otherwise(old: StoredRow, new: StoredRow) -> bool:
 
 
 def _join_checks(old: StoredRow, new: StoredRow) -> StoredRow:
-    """Return the merged row of two check counts: the maximum, not the sum, so that merging a store twice changes
-    nothing."""
+    """Return the merged row of two check counts: the maximum, so that merging a store twice changes nothing."""
     last = max(old, new, key=lambda row: (row[-1], row))
     return (*last[:4], max(old[4], new[4]), max(old[5], new[5]), last[6])
 

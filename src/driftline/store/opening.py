@@ -70,8 +70,7 @@ def guard(database: sqlite3.Connection) -> None:
 
 
 def _authorize(action: int, first: str | None, second: str | None, base: str | None, source: str | None) -> int:
-    """SQLite's authorizer: deny accesses by a trigger or view (named by `source`), and creating or attaching
-    anything."""
+    """SQLite's authorizer: deny accesses by a trigger or view (`source`), and creating or attaching anything."""
     return sqlite3.SQLITE_DENY if source or action in _DENIED else sqlite3.SQLITE_OK
 
 

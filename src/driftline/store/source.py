@@ -65,8 +65,7 @@ def open_source(path: Path) -> Iterator[SourceStore]:
 
 
 def _database(path: Path, stack: contextlib.ExitStack) -> tuple[sqlite3.Connection, bool]:
-    """Open the database for reading; the flag is True if it is read without locks. A lock would leave files in the
-    folder."""
+    """Open the database for reading; the flag is True if it is read without locks, which would leave files behind."""
     place, how = path, "immutable=1"
     if (path / "store.db-wal").exists():
         if (path / "store.db-shm").exists():

@@ -381,7 +381,7 @@ class Store:
         return replace(bug, findings=findings)
 
     def sound_finding(self, bug: str, row: Sequence[str]) -> Finding | None:
-        """Return the finding of a row (case, target, verdict, execution, time); if it is damaged, note a gap and return
+        """Return the finding of a row (case, target, verdict, execution, time); if damaged, note a gap and return
         None."""
         verdict, execution = (self.sound_json(text, f"A finding of {bug}") for text in row[2:4])
         if verdict is None or execution is None:

@@ -14,8 +14,7 @@ INPUTS_REFUSED = "inputs refused"  # it runs on its own inputs, but not on drawn
 
 @dataclass(frozen=True)
 class ModelTry:
-    """One program requested from a model, or one question about a rule. Stored as JSON: fields may be added, with a
-    default."""
+    """One program requested from a model, or one question about a rule. Stored as JSON: new fields need a default."""
 
     rule: str  # the rule that the program was meant to fire
     mode: str

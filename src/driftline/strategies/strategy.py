@@ -81,8 +81,7 @@ def programs(
 
 
 def _chosen(form: str, operators: Iterable[str] | None, dtypes: frozenset[str]) -> list[str]:
-    """Return the chosen operators that the form and dtypes support, in the order of the table: the first is the
-    simplest."""
+    """Return the chosen operators that the form and dtypes support, in the table's order: the first is the simplest."""
     language = LANGUAGE[form]
     forms = {name: written for name, one in OPERATORS.items() if (written := one.form(language))}
     known = {dtype for written in forms.values() for dtype in written.dtypes}

@@ -63,8 +63,7 @@ def planted_plugin() -> str:
 
 
 def plants_plugin() -> str:
-    """Return the path to give to `--plugin` so that faults can be planted into real compilers:
-    `tvm:plant=off-by-one`."""
+    """Return the path to give to `--plugin` so that faults can be planted into compilers: `tvm:plant=off-by-one`."""
     return str(Path(__file__).with_name("plants.py"))
 
 

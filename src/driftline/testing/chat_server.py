@@ -32,8 +32,7 @@ class ChatReply:
 
 
 def reply(text: Any, *, finish: str | None = "stop", usage: tuple[int, int] | None = (100, 50)) -> ChatReply:
-    """Return a model's answer. `finish=None` imitates a stream that was cut, `usage=None` a server that counts no
-    tokens."""
+    """Return a model's answer. `finish=None` imitates a cut stream, `usage=None` a server that counts no tokens."""
     body: dict[str, Any] = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -66,8 +65,7 @@ class ChatServer:
     def __init__(
         self, script: Script | Sequence[ChatReply], *, key: str = "", models: Sequence[str] = (MODEL,)
     ) -> None:
-        """`key`: the only API key that is accepted; empty accepts any. `models`: the listed models; if empty, there is
-        no list."""
+        """`key`: the only API key that is accepted; empty accepts any. `models`: the listed models; empty: no list."""
         self.requests: list[dict[str, Any]] = []  # bodies of chat requests, in their order
         self.connections = 0
         self._script = script

@@ -135,8 +135,7 @@ class BackendConformance:
 
     @pytest.fixture
     def available(self) -> Availability:
-        """Skip the test, with the reason, if the compiler cannot run here. Fail it if the compiler is installed but
-        unusable."""
+        """Skip the test if the compiler cannot run here. Fail it if the compiler is installed but unusable."""
         found = self._probe()
         if not found.available and self.plugins and self.loaded().installed().available:
             pytest.fail(f"{self.backend} is installed and cannot be used: {found.reason}")
@@ -161,8 +160,7 @@ class BackendConformance:
             assert not (declared.values and declared.default) or declared.default in declared.values, name
 
     def test_loads_without_the_compiler(self) -> None:
-        """The backend's declaration loads while its compiler cannot be imported: the parent process never imports
-        compilers."""
+        """The declaration loads while the compiler cannot be imported: the parent process never imports compilers."""
         blocked = {*COMPILERS, self.loaded().module.partition(".")[0]} - {"", *OWN_DEPENDENCIES}
         done = subprocess.run(
             [sys.executable, "-c", _IMPORT_WITHOUT, self.backend, ",".join(blocked), *self.plugin_paths()],

@@ -120,8 +120,7 @@ def _intercepted(function: Callable[..., Any], bug: Callable[..., Any], value: s
 
 
 def _operator_name(func: Any) -> str:
-    """Return the lower-case name of an operator: `torch.relu`, `Tensor.relu_` and `aten.relu.default` are all
-    "relu"."""
+    """Return the lower-case name of an operator: `torch.relu`, `Tensor.relu_`, `aten.relu.default` are all "relu"."""
     packet = getattr(func, "overloadpacket", func)
     return str(getattr(packet, "__name__", "")).strip("_").lower()
 
@@ -156,8 +155,7 @@ def _double_onnx(model: Any, node: Any, op: str) -> None:
 def _double_pattern_torch(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Callable[..., Any], pattern: str
 ) -> Any:
-    """Double a result only where the second operator of `pattern` reads a result of the first. Each alone is
-    correct."""
+    """Double a result only where the second operator of `pattern` reads a result of the first."""
     import torch
 
     first, second = pattern.lower().split("+")
@@ -276,8 +274,7 @@ def _hang() -> None:
 
 
 def _eat_memory() -> None:
-    """Allocate memory slowly, so that a memory limit stops the process first; raise `MemoryError` at the end
-    otherwise."""
+    """Allocate memory slowly, so that a memory limit stops the process; raise `MemoryError` at the end otherwise."""
     eaten = []
     for _ in range(512):
         eaten.append(np.ones(32 << 20, np.uint8))

@@ -132,8 +132,7 @@ _OPTION = Option(f"the fault that is planted: {', '.join(PLANTS)}; FAULT@DTYPE: 
 
 
 def _spoilt(honest: Compiled, fault: str, dtype: str, arrays: Arrays) -> Arrays:
-    """Run the compiled program and apply `fault` to its results; with `dtype`, only if an input or output has that
-    dtype."""
+    """Run the program and apply `fault` to its results; with `dtype`, only if an input or output has that dtype."""
     if fault in PROCESS_FAULTS:
         act, running = PROCESS_FAULTS[fault]
         if running and (not dtype or any(array.dtype.name == dtype for array in arrays.values())):

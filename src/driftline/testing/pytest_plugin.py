@@ -75,8 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Validate the plugin's options and settings before collection; a mistake ends the run with pytest's usage exit
-    code."""
+    """Validate the plugin's options and settings before collection; a mistake ends the run as a usage error."""
     config = session.config
     plugins, given, usual = config.getoption(PLUGIN), config.getoption(OPTION), config.getini(SETTING)
     try:
@@ -197,7 +196,7 @@ class Checking:
         raise JudgedWrong(self._falsified.told)
 
     def _judged_drawn(self, program: DrawnProgram, result: CheckResult, budget: float) -> CheckResult:
-        """Judge a drawn program. The reducer, not Hypothesis, shrinks a failure; programs that no target ran are
+        """Judge a drawn program. The reducer, not Hypothesis, shrinks a failure; programs that did not run are
         discarded."""
         from driftline.strategies.falsified import Falsified, discard
         from driftline.testing.assertions import JudgedWrong

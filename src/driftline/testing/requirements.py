@@ -1,5 +1,4 @@
-"""What a test may require of the machine: a GPU, a processor, instructions, a compiler, a package. Imports no
-compiler."""
+"""What a test may require of the machine: a GPU, processor, instructions, compiler or package. Imports no compiler."""
 
 from __future__ import annotations
 

@@ -84,8 +84,7 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
         return check_script_file(self._warm().pool, self._store, str(program), ScriptSettings(**settings), listener)
 
     def look_inside(self, result: CheckResult, *, taps: str = "auto", listener: Listener = ignore) -> list[Any]:
-        """Show the error of a check layer by layer. Returns one JSON body per executed target, as described in
-        docs/json.md."""
+        """Show the error of a check layer by layer. Returns one JSON body per executed target: see docs/json.md."""
         return look_inside(self._warm(), self._store, result, taps=taps, listener=listener)
 
     @shows(AuditSettings)

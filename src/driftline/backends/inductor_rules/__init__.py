@@ -1,2 +1,1 @@
-"""TorchInductor's rewrite rules: listing them, recording which fired, and forbidding single ones. Imports torch:
-workers only."""
+"""TorchInductor's rewrite rules: lists them, records which fired, forbids single ones. Imports torch: workers only."""

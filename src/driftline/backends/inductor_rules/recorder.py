@@ -35,8 +35,7 @@ class RuleActivity:
 
 
 class RuleRecorder:
-    """Counts the activity of rules while its `recording` block runs. One per process: it wraps Inductor's own
-    classes."""
+    """Counts the activity of rules while its `recording` block runs. One per process: it wraps Inductor's classes."""
 
     def __init__(self) -> None:
         # An entry may be in two tables: the table that is being applied decides which rule it is.

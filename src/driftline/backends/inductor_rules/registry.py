@@ -52,8 +52,7 @@ class Registered:
 
 @cache
 def registered() -> tuple[Registered, ...]:
-    """Return all rules. Call it before the first compilation, since it must hook registration before the tables are
-    filled."""
+    """Return all rules. Must be called before the first compilation, to hook registration before tables are filled."""
     origins = _watch_replacements()
     modules = _load_tables()
     found: list[Registered] = []

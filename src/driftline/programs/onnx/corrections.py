@@ -74,8 +74,7 @@ class ConvTranspose(onnx_conv_transpose.ConvTranspose):
 
 
 def _spread(image: Any, w: Any, strides: Any, dilations: Any, begins: Any, shape: Any) -> Any:
-    """Return the transposed convolution of one image: each of its points times the kernel, added around the point's
-    position."""
+    """Return the transposed convolution of one image: each point times the kernel, added around its position."""
     channels, *sizes = image.shape
     each = np.matmul(w.reshape(channels, -1).T, image.reshape(channels, -1)).reshape(*w.shape[1:], *sizes)
     steps = strides * (np.array(sizes) - 1) + 1
@@ -126,7 +125,7 @@ class GatherElements(OpRun):
 
 
 class Resize(onnx_resize.Resize):
-    """Resize. The evaluator's own multiplies elements other than the nearest by zero, so that NaN and infinities
+    """Resize. The evaluator's own multiplies all but the nearest elements by zero, so that NaN and infinities
     spread."""
 
     op_domain = ""
@@ -142,8 +141,7 @@ class Resize(onnx_resize.Resize):
 
 
 class QuantizeLinear(onnx_quantize_linear._CommonQuantizeLinear):
-    """QuantizeLinear. The evaluator's own goes through int32, where a quotient beyond 2**31 wraps instead of
-    saturating."""
+    """QuantizeLinear. The evaluator's own uses int32, where a quotient beyond 2**31 wraps instead of saturating."""
 
     op_domain = ""
 

@@ -186,8 +186,8 @@ def _require_length(model: Any, files: dict[str, Path], name: str) -> None:
 
 
 def keep_model(model: Any, path: Path, folder: Path, name: str = "") -> KeptModel | None:
-    """Write the private copy of a model into a folder. Returns `None` if none is needed, for a small model in one
-    file."""
+    """Write the private copy of a model into a folder. Returns `None` for a small model in one file, which needs
+    none."""
     import onnx
 
     files = require_data_files(model, path, name or path.name)

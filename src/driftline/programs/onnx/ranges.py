@@ -71,8 +71,7 @@ def _rule(value: Any, facts: Facts) -> InputRule | None:
 
 
 def _index(bounds: list[Any]) -> InputRule:
-    """Return the rule for an index with these bounds. Bounds by dimension name win over numbers, since such sizes are
-    small."""
+    """Return the rule for an index with these bounds. Bounds by dimension name win over numbers, as they are small."""
     low = max(0, *(bound.low for bound in bounds))
     numbers = [(bound.high + bound.size, bound.why) for bound in bounds if isinstance(bound.size, int)]
     names = [bound for bound in bounds if isinstance(bound.size, str)]

@@ -71,8 +71,7 @@ def _activation(steps: RecurrentSteps, name: str, alpha: float, beta: float) -> 
 
 
 def _activations(steps: RecurrentSteps, names: list[str], attributes: dict[str, Any]) -> Iterator[Activation]:
-    """Yield the activations. Their alpha and beta are consumed in order, by the activations that have such
-    parameters."""
+    """Yield the activations. Their alpha and beta are consumed in order, by activations with such parameters."""
     alphas, betas = (list(attributes.get(f"activation_{which}") or ()) for which in ("alpha", "beta"))
     clip = attributes.get("clip")
     for name in names:

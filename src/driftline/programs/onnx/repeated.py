@@ -65,8 +65,7 @@ def _fits(result: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> bool:
 
 
 def _new_mark(graph: onnx.GraphProto) -> str:
-    """Return a separator between names and copy numbers that occurs in no name of the model, so that new names are
-    unique."""
+    """Return a separator of names and copy numbers that occurs in no name of the model, so that names stay unique."""
     names, mark = list(_names(graph)), "_"
     while any(mark in name for name in names):
         mark += "_"

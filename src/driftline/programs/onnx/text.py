@@ -27,7 +27,7 @@ class TextDetail(IntEnum):
 
 
 def model_text(model: Any, detail: TextDetail = TextDetail.MEANING) -> tuple[str, list[Any]]:
-    """Return the text, and the initialisers that it leaves out. The text is empty if it would not read back to this
+    """Return the text, and the initialisers left out of it. The text is empty if it would not read back to this
     model."""
     import onnx
 
@@ -72,8 +72,7 @@ def _forget_remarks(model: Any, *, types: bool) -> None:
 
 
 def _shorter(text: str) -> str:
-    """Return the text with its head on one line and the graph's signature on another; a single node goes on the same
-    line."""
+    """Return the text with its head on one line and the signature on another; a single node goes beside it."""
     head, _, body = text.partition(">")
     joined = f"{' '.join(head.split()).replace('< ', '<')}>{body}"
     signature, brace, nodes = joined.partition("{\n")

@@ -88,8 +88,8 @@ def _fault_of_operators(model: Any) -> str:
 
 
 def _fault_of_types(model: Any) -> str:
-    """Return a fault for a tensor type that its operator does not accept, or an empty text. Models with big weights are
-    not checked."""
+    """Return a fault for a tensor type that an operator does not accept, or an empty text. Big models are not
+    checked."""
     import onnx
 
     if model_size(model) >= BIG:

@@ -62,8 +62,7 @@ WORDS: Mapping[tuple[str, str], _AllowedWords] = {
 
 
 def unknown_word(node: Any, opset: int) -> str:
-    """Say which attribute of a node has a word that this opset does not know, and since when it exists; empty if none
-    has."""
+    """Say which attribute has a word that this opset does not know, and since when it exists; empty if none has."""
     for attribute in node.attribute:
         versions = WORDS.get((node.op_type, attribute.name))
         if versions is None or attribute.type != attribute.STRING:

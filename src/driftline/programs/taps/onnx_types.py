@@ -9,8 +9,7 @@ from driftline.programs.onnx.shapes import skeleton
 
 
 def value_types(model: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> dict[str, Any]:
-    """Return the TypeProto of each value of the main graph by name. With `shapes`, for inputs of exactly these
-    shapes."""
+    """Return the TypeProto of each value of the main graph by name; with `shapes`, for inputs of these shapes."""
     import onnx
 
     light = skeleton(model)

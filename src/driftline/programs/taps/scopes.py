@@ -35,7 +35,6 @@ def cleaned(path: str) -> str:
 
 
 def block(scope: str) -> str:
-    """Return the repeated block that a scope belongs to, up to the first number: `encoder.layer.3`; empty if there is
-    none."""
+    """Return the repeated block of a scope, up to the first number: `encoder.layer.3`; empty if there is none."""
     found = _BLOCK.match(scope)
     return found[1] if found else ""

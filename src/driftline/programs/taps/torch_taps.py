@@ -153,8 +153,7 @@ class _Watching(torch.fx.Interpreter):
 
 
 class Tapped(torch.nn.Module):  # type: ignore[misc]
-    """A module that takes the input tensors, then those of the cuts, and returns the taps, then the program's own
-    results."""
+    """A module from the input tensors and those of the cuts to the taps and the program's own results."""
 
     def __init__(self, inner: Any, leaves: Sequence[Any], taps: Sequence[str], cuts: Sequence[str], returned: bool):
         super().__init__()

@@ -1,5 +1,4 @@
-"""The player's form of a graph or function: attributes and constants are read in advance, also those of inner
-graphs."""
+"""The player's form of graphs and functions, with attributes and constants read in advance."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ class BlockNode:
     proto: Any
 
     def attributes_with(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the attributes with references to the caller's filled in, without those that the caller did not
-        give."""
+        """Return the attributes with the caller's values filled in; those that the caller did not give are left out."""
         if not any(isinstance(value, AttributeReference) for value in self.attributes.values()):
             return self.attributes
         found = {k: given.get(v.name) if isinstance(v, AttributeReference) else v for k, v in self.attributes.items()}

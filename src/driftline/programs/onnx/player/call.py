@@ -48,7 +48,7 @@ MICROSOFT = "com.microsoft"
 def onnx_op(
     *names: str, domain: str = "", inputs: type[Any] | None = None
 ) -> Callable[[Implementation], Implementation]:
-    """Decorator: register `function(call, *inputs)` for these operators; with a dataclass `inputs`, `function(call,
+    """Decorator: register `function(call, *inputs)` for operators; with a dataclass `inputs`, `function(call,
     given)`."""
 
     def register(function: Implementation) -> Implementation:
@@ -60,8 +60,7 @@ def onnx_op(
 
 
 def _given(function: Implementation, inputs: type[Any]) -> Implementation:
-    """Return an implementation that passes the inputs of a node as a dataclass, and raises for inputs without a
-    field."""
+    """Return an implementation that gets a node's inputs as a dataclass, and raises for inputs without a field."""
     known = len(fields(inputs))
 
     def run(call: NodeCall, *given: Value) -> Any:

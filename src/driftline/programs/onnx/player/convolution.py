@@ -42,8 +42,7 @@ class Window:
             self.low[axis], self.high[axis] = (more, less) if more_below else (less, more)
 
     def ceiling(self, sizes: list[int]) -> list[int]:
-        """Return additional padding at the end of each axis, so that a last window that begins inside the tensor counts
-        in full."""
+        """Return additional padding at the end, so that a last window that begins inside the tensor counts in full."""
         extra = []
         for size, stride, reach, low, high in zip(sizes, self.strides, self.reach, self.low, self.high, strict=True):
             room = size + low + high - reach

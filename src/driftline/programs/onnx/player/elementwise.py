@@ -16,8 +16,7 @@ from driftline.programs.onnx.player.torch_ops import through
 
 
 def _aligned(call: NodeCall, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the operands aligned for broadcasting: before opset 7 the second one was broadcast from a given axis, on
-    demand."""
+    """Return the operands aligned for broadcasting: before opset 7 the second was broadcast from a given axis."""
     if call.domain or call.opset >= 7 or not call.attr("broadcast"):
         return a, b
     axis = call.attr("axis")

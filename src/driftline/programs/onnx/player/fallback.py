@@ -1,5 +1,4 @@
-"""Runs nodes without an implementation in the player: by the operator's function definition, or by the reference
-evaluator."""
+"""Runs nodes that the player does not implement: by their function definition, or by the reference evaluator."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The player's contrib operators of ONNX Runtime (domain com.microsoft), as exporters and its transformer tools write
-them."""
+"""The player's contrib operators of ONNX Runtime (domain com.microsoft)."""
 
 from __future__ import annotations
 
@@ -125,8 +124,7 @@ def dynamic_quantise_matmul(
 def matmul_n_bits(
     call: NodeCall, a: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, *more: Any
 ) -> Tensor:
-    """Multiply by weights of few bits, stored in blocks along the inner axis, each with a scale and an optional zero
-    point."""
+    """Multiply by weights of few bits, in blocks along the inner axis with a scale and an optional zero point each."""
     if more and more[0] is not None:
         raise Unplayable("MatMulNBits with group indices")
     inner, outer, block, bits = call.attr("K"), call.attr("N"), call.attr("block_size"), call.attr("bits", 4)
