@@ -1,4 +1,4 @@
-"""Every compiler Driftline can drive, by name. One file each; nothing is imported until it is asked for."""
+"""Every compiler that Driftline can drive, by name, one file each. A backend is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BACKENDS: Registry[Backend] = Registry("backend", _BUILTIN, "driftline.backends"
 
 
 def _offer_dynamo_backends() -> None:
-    """What vendors already ship for `torch.compile` is offered as `dynamo:<name>`."""
+    """Register every backend that vendors ship for `torch.compile` as `dynamo:<name>`."""
     for point in entry_points(group="torch_dynamo_backends"):
         BACKENDS.register(f"dynamo:{point.name}", partial(_dynamo_backend, point.name))
 
@@ -47,30 +47,31 @@ def _dynamo_backend(name: str) -> Backend:
 
 
 def register_backend(cls: type[Backend]) -> type[Backend]:
-    """Class decorator for plugins: `@register_backend`."""
+    """Class decorator for plugins: register a backend under its name."""
     BACKENDS.register(cls.name, cls)
     return cls
 
 
 def resolve(target: Target) -> Backend:
-    """The backend of a target, its options checked."""
+    """Return the backend of a target, after validating the target's options."""
     backend = BACKENDS.get(target.backend)
     backend.validate(dict(target.options), str(target))
     return backend
 
 
 def warm(name: str) -> None:
-    """Called in a nursery, before forking."""
+    """Import what the backend needs. Called in a nursery (the process that workers are forked from), before forking."""
     BACKENDS.get(name).warm()
 
 
 def wake_device(name: str) -> None:
-    """Called in a process for a GPU, before it gives up its rights: a driver needs more to start than to work."""
+    """Start the backend's GPU driver. Called in a GPU process before it drops its privileges, which the driver needs at
+    its start."""
     BACKENDS.get(name).wake_device()
 
 
 def device_answers(name: str) -> bool:
-    """Called in a process for a GPU after a task: is the device still at its service?"""
+    """True if the GPU still works for this process. Called in a GPU process after each task."""
     return BACKENDS.get(name).device_answers()
 
 

@@ -1,4 +1,4 @@
-"""Shared by everything that goes through `torch.compile`."""
+"""Shared code of the backends that go through `torch.compile`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from driftline.programs.opened import OpenedProgram
 
 
 def dynamo_script_calls(backend: str, framework: str) -> Sequence[ScriptCall]:
-    """In a script: `torch.compile` with the name of its backend."""
+    """Return the script calls for a `torch.compile` backend; empty for other frameworks than torch."""
     return [ScriptCall(f"torch.compile(function, backend={string(backend)})")] if framework == "torch" else ()
 
 
 def compile_with_dynamo(
     program: OpenedProgram, backend: str | Callable[..., Any], target: Options, **settings: Any
 ) -> DynamoRunner:
-    """`torch.compile` the program and run it once, so that compiling is done when this returns. `target` are the
-    options of the target; of these only the device and its arithmetic count here."""
+    """Compile the program with `torch.compile` and run it once, so that compilation is finished on return. Of the
+    target's options only the device and its arithmetic are used."""
     import torch
     import torch._dynamo
 
@@ -48,7 +48,7 @@ def compile_with_dynamo(
 
 
 class DynamoRunner(TorchRunner):
-    """What `torch.compile` made; it knows into how many graphs."""
+    """Runs a program compiled by `torch.compile`, and counts its graphs."""
 
     def __init__(self, program: OpenedProgram, function: Callable[..., Any], device: str) -> None:
         super().__init__(program, function, device)
@@ -56,13 +56,13 @@ class DynamoRunner(TorchRunner):
 
     @property
     def facts(self) -> CompiledFacts:
-        """Graphs and graph breaks since it was made."""
+        """Graphs and graph breaks since the runner was created."""
         graphs, breaks = _counted()
         return CompiledFacts(graphs - self._graphs_before, tuple((breaks - self._breaks_before).elements()))
 
 
 def _counted() -> tuple[int, Counter[str]]:
-    """Graphs and graph breaks, by reason, that Dynamo has counted in this process."""
+    """Return the numbers of graphs and of graph breaks (by reason) that Dynamo has counted in this process."""
     from torch._dynamo.utils import counters
 
     breaks = Counter({first_line(reason): count for reason, count in counters["graph_break"].items()})
@@ -76,11 +76,11 @@ def compile_together_with_dynamo(
     target: Options,
     **settings: Any,
 ) -> CompiledTogether:
-    """Independent programs as one graph: what a compilation costs at least is paid once for all of them.
+    """Compile independent programs as one graph, so that the fixed cost of a compilation is paid once.
 
-    A program that breaks the graph would have all of them compiled one by one: it is blamed, and the others go on.
-    Where programs are run at several sizes, Dynamo is told beforehand which ones are open: left to itself, it compiles
-    everything for the first size, and everything again when it sees the second.
+    A program with a graph break raises `Blamed`, since all programs would otherwise be compiled one by one; the others
+    are then compiled without it. If programs run at several sizes, Dynamo is told in advance which sizes are open:
+    otherwise it compiles everything for the first size, and again when it sees the second.
     """
     import torch
     import torch._dynamo
@@ -112,7 +112,7 @@ def compile_together_with_dynamo(
 
 
 def _open_axes(samples: Sequence[Arrays]) -> list[tuple[str, int]]:
-    """The inputs and axes whose size is not the same in all samples."""
+    """Return the inputs and axes whose size differs between the samples."""
     return [
         (name, axis)
         for name, array in samples[0].items()
@@ -122,7 +122,7 @@ def _open_axes(samples: Sequence[Arrays]) -> list[tuple[str, int]]:
 
 
 def source_file(program: OpenedProgram) -> str:
-    """The file whose lines the graph remembers."""
+    """Return the file of the program's source lines, as recorded in the graph."""
     function = program.live.function
     function = getattr(type(function), "forward", function)
     return str(getattr(getattr(function, "__code__", None), "co_filename", ""))
@@ -130,7 +130,7 @@ def source_file(program: OpenedProgram) -> str:
 
 @contextlib.contextmanager
 def _blaming(programs: Sequence[OpenedProgram]) -> Iterator[None]:
-    """An error that tells where in the source it arose tells whose program it was."""
+    """Turn an error whose traceback names the files of some programs into `Blamed` for these programs."""
     try:
         yield
     except Exception as error:
@@ -143,7 +143,7 @@ def _blaming(programs: Sequence[OpenedProgram]) -> Iterator[None]:
 
 
 class _announce_stages:
-    """Tell compiling from running during the first call, so that a crash is blamed on the right one."""
+    """Context manager that separates compiling from running in the first call, to blame a crash on the right stage."""
 
     def __init__(self, program: OpenedProgram) -> None:
         self._program = program

@@ -1,7 +1,7 @@
-"""Shared by the backends that take a graph out of the user's code once and never call that code again.
+"""Shared code of the backends that extract a graph from the user's code once and never call that code again.
 
-Such a graph takes and returns plain tuples of tensors; the program's own structure is kept beside it. What happens to
-the caller's tensors is lost, so only the results are compared.
+Such a graph takes and returns plain tuples of tensors; the program's own structure is stored separately. Changes to the
+caller's tensors are lost, so only the results are compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from driftline.programs.opened import OpenedProgram
 
 
 class FlatNames(Protocol):
-    """The names of what a graph takes and returns; results that are no tensors are constants."""
+    """The names of a graph's inputs and results; results that are not tensors are constants."""
 
     @property
     def inputs(self) -> tuple[str, ...]: ...
@@ -30,7 +30,7 @@ class FlatNames(Protocol):
 
 
 def flat_runner(module: FlatNames, graph: Callable[..., Sequence[Any]]) -> Compiled:
-    """Wrap a graph that was taken from `module`: arrays in, arrays under the program's own names out."""
+    """Wrap a graph extracted from `module`: the result maps arrays to arrays under the program's own names."""
     import torch
 
     from driftline.programs.torch_tensors import tensor_from_array
@@ -46,8 +46,8 @@ def flat_runner(module: FlatNames, graph: Callable[..., Sequence[Any]]) -> Compi
 
 
 def export(program: OpenedProgram) -> Captured:
-    """The program as torch.export sees it: from the file that targets share, if there is one for these sizes. Its
-    failure is one of converting, whichever backend asked for it."""
+    """Return the program captured by torch.export, from the file that targets share if there is one for these sizes. A
+    failure counts as a conversion failure, whichever backend needed the graph."""
     program.enter(Stage.CONVERT)
     shared = read_captured(program.captured, program) if program.captured else None
     made = shared or capture(program)
@@ -56,5 +56,5 @@ def export(program: OpenedProgram) -> Captured:
 
 
 def is_export_rejection(error: BaseException) -> bool:
-    """Does torch.export, or a cause it names, say that the program cannot be captured?"""
+    """True if torch.export, or a cause of the error, says that the program cannot be captured."""
     return any(type(one).__name__ in EXPORT_REJECTIONS for one in chain(error))

@@ -1,4 +1,4 @@
-"""Shared by what runs on JAX: 64-bit types, which JAX has off unless told otherwise."""
+"""Shared code of the backends that run on JAX: switching on 64-bit types, which are off by default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 
 
 def precision(wide: bool, arrays: Arrays) -> Any:
-    """64-bit types on, if the program says so or an input would be narrowed without them."""
+    """Return a context manager that enables 64-bit types if `wide` is set or an input needs them."""
     import jax
 
     switch: Any = getattr(jax, "enable_x64", None)

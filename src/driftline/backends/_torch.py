@@ -1,4 +1,4 @@
-"""Shared by the backends that run torch code: arrays in, the user's callable, arrays out.
+"""Shared code of the backends that run torch code: arrays in, the user's callable, arrays out.
 
 Gradients and changed inputs are results like any other: they appear as outputs called `grad:<name>` and
 `mutated:<name>`.
@@ -23,13 +23,13 @@ from driftline.programs.opened import OpenedProgram
 
 _PARAMETERS = "named_parameters"
 
-# What libraries of torch say of programs that are not for them.
+# Messages of torch's libraries about programs that they do not support.
 _MISSING = re.compile(r"module 'torch[\w.]*' has no attribute")
 _DECLINED = re.compile("cudnn RNN backward can only be called in training mode|There was no fake impl registered for")
 
 
 class TorchBackend(Backend):
-    """A backend that is given a torch callable and calls it."""
+    """Base of the backends that call a torch callable."""
 
     accepts = ("source:torch", "torch")
     module = "torch"
@@ -48,7 +48,7 @@ class TorchBackend(Backend):
             torch.zeros(1, device="cuda")
 
     def device_answers(self) -> bool:
-        """And what the last programs used is free for the processes beside this one."""
+        """True if the GPU works. Also frees the memory of earlier programs for other processes."""
         import torch
 
         torch.cuda.synchronize()
@@ -65,16 +65,16 @@ class TorchBackend(Backend):
 
 
 def is_missing_here(error: BaseException) -> bool:
-    """Does a program call a function that this release of torch does not have? Where it is run, the reference has it:
-    a program of a newer release says nothing about an older one."""
+    """True if the program calls a function that this release of torch lacks. A program for a newer release says nothing
+    about an older one."""
     return isinstance(error, AttributeError) and bool(_MISSING.match(str(error)))
 
 
 def placed(function: Callable[..., Any], options: Options) -> tuple[Callable[..., Any], str]:
-    """The callable with its weights on the device that the target names, and that device.
+    """Return the callable with its weights on the target's device, and that device.
 
-    A GPU is told to compute as the target's `arithmetic` declares. Left to itself torch would have TF32 in cuDNN's
-    convolutions and recurrences and nowhere else, and sums of parts in half precision.
+    A GPU is set to compute as the target's `arithmetic` declares. By default torch uses TF32 in cuDNN's convolutions
+    and recurrences only, and adds partial sums in half precision.
     """
     import torch
 
@@ -92,8 +92,8 @@ def placed(function: Callable[..., Any], options: Options) -> tuple[Callable[...
 
 
 class TorchRunner:
-    """A callable on tensors as a callable on arrays: out come the results, the gradients where the program asks for
-    them, and the inputs and buffers that were changed."""
+    """Wraps a callable on tensors as a callable on arrays. It returns the results, the gradients if the program asks
+    for them, and the inputs and buffers that were changed."""
 
     def __init__(self, program: OpenedProgram, function: Callable[..., Any], device: str = "cpu") -> None:
         self._program = program
@@ -105,12 +105,12 @@ class TorchRunner:
         return as_arrays(self.tensors(arrays))
 
     def tensors(self, arrays: Arrays) -> dict[str, Any]:
-        """The same, as tensors."""
+        """Run the callable on arrays, and return the outputs as tensors."""
         call = self._calls.prepare(arrays)
         return self._calls.outputs(call, self._result(call))
 
     def bare(self, arrays: Arrays) -> Callable[[], object]:
-        """A call to be timed: see `bare_call`. On a GPU it waits for the end."""
+        """Return a call to be timed: see `bare_call`. On a GPU it waits until the device has finished."""
         import torch
 
         call = self._calls.prepare(arrays)
@@ -136,7 +136,7 @@ class TorchRunner:
 
 @dataclass(frozen=True)
 class TorchCall:
-    """The arguments of one call, and what the input tensors held before it."""
+    """The arguments of one call, and the values of the input tensors before it."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -145,7 +145,7 @@ class TorchCall:
 
 
 class TorchCalls:
-    """Makes the arguments of a program's calls from arrays, and finds out what a call returned and changed."""
+    """Makes the arguments of a program's calls from arrays, and collects what a call returned and changed."""
 
     def __init__(self, program: OpenedProgram, device: str = "cpu") -> None:
         from driftline.programs.layout import InputLayout
@@ -186,7 +186,7 @@ class TorchCalls:
         return TorchCall(args, kwargs, tensors, before)
 
     def outputs(self, call: TorchCall, result: Any) -> dict[str, Any]:
-        """What came back, the gradients, and the inputs and buffers that were changed on the way."""
+        """Return the results, the gradients, and the inputs and buffers that the call changed."""
         import torch
 
         if self._device != "cpu":
@@ -201,8 +201,8 @@ class TorchCalls:
 
 
 class _Weights:
-    """Parameters as they were, for the next run. Hardly any program writes into them: of big ones no second copy is
-    kept but a checksum, and they are loaded again should it change. (torch counts changes, but not those through
+    """Restores a module's parameters before each run. Hardly any program writes into them, so big parameters are not
+    copied: a checksum is kept, and they are loaded again if it changes. (torch's change counter misses changes through
     `.data`.)"""
 
     def __init__(self, program: OpenedProgram, parameters: list[Any]) -> None:
@@ -229,7 +229,7 @@ class _Weights:
 
 
 def _checksum(parameter: Any) -> int:
-    """The sum of its bits as 64-bit numbers: at the speed of reading them, and without a copy."""
+    """Return the sum of a parameter's bits as 64-bit numbers. It is fast and makes no copy."""
     if parameter.device.type != "cpu" or not parameter.is_contiguous():
         parameter = parameter.detach().cpu().contiguous()
     bits = parameter.detach().reshape(-1).view(_uint8()).numpy()
@@ -249,20 +249,20 @@ def _saved(named: list[tuple[str, Any]]) -> dict[str, tuple[Any, Any]]:
 
 
 def _differs(after: Array, before: Array) -> bool:
-    """By value: a zero that changed its sign, or a NaN its bits, was not written to."""
+    """True if values differ. A zero that changed its sign and a NaN that changed its bits count as equal."""
     if after.shape != before.shape or after.dtype != before.dtype:
         return True
     return bool(((after != before) & ~((after != after) & (before != before))).any())
 
 
 def flatten_tensors(result: Any) -> dict[str, Any]:
-    """Every tensor and number of a result, nested ones included, by name."""
+    """Return every tensor and number of a possibly nested result, by name."""
     numbers = (bool, int, float, complex)
     return {n: v for n, v in flatten(result, "output").items() if is_tensor(v) or isinstance(v, numbers)}
 
 
 def as_arrays(values: dict[str, Any]) -> Arrays:
-    """Tensors as arrays; Python numbers count as 0-d arrays."""
+    """Convert tensors to arrays; Python numbers become 0-d arrays."""
     return {name: to_array(v) if is_tensor(v) else np.asarray(v) for name, v in values.items()}
 
 
@@ -271,7 +271,7 @@ def flatten_outputs(result: Any) -> Arrays:
 
 
 def cotangents(result: Any, seed: int) -> list[tuple[Any, Any]]:
-    """The differentiable outputs, each with its fixed random weights, the same for every target."""
+    """Return the differentiable outputs, each with fixed random weights that are the same for every target."""
     import torch
     from torch.utils._python_dispatch import _disable_current_modes
 
@@ -297,5 +297,5 @@ def backward(weighted: Sequence[tuple[Any, Any]]) -> None:
 
 
 def _named(function: Any, method: str) -> list[tuple[str, Any]]:
-    """Parameters or buffers, if the callable is a module and has some."""
+    """Return the named parameters or buffers of a module; empty for other callables."""
     return list(getattr(function, method)()) if hasattr(function, method) else []

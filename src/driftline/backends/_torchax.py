@@ -1,6 +1,6 @@
-"""torch programs on XLA: torch.export, then torchax, which has a JAX function for each ATen operator.
+"""Runs torch programs on XLA: torch.export, then torchax, which has a JAX function for each ATen operator.
 
-torchax 0.0.13 names operator overloads that torch 2.13 no longer has; while it is imported, placeholders stand in.
+torchax 0.0.13 names operator overloads that torch 2.13 no longer has; placeholders replace them during its import.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def is_torchax_rejection(error: BaseException) -> bool:
 
 
 def torchax_runner(program: OpenedProgram, settings: Mapping[str, Any]) -> Compiled:
-    """Compiled as a whole; the settings are XLA's own."""
+    """Compile a program as a whole; `settings` are XLA's own."""
     import jax
     import jax.numpy as jnp
     import torch
@@ -59,7 +59,7 @@ def torchax_runner(program: OpenedProgram, settings: Mapping[str, Any]) -> Compi
     stored = {**graph.state_dict, **graph.constants}
 
     class Interpreter(JaxInterpreter):  # type: ignore[misc]
-        """torchax leaves promotion to JAX, which knows other rules than torch: results get the dtype torch gives."""
+        """Casts results to the dtype that torch gives: torchax leaves type promotion to JAX, whose rules differ."""
 
         def run_node(self, node: Any) -> Any:
             result = super().run_node(node)
@@ -103,7 +103,7 @@ def torchax_runner(program: OpenedProgram, settings: Mapping[str, Any]) -> Compi
 
 @contextlib.contextmanager
 def _placeholders_for_missing_overloads() -> Iterator[None]:
-    """While torchax is imported, an overload that this torch has dropped is an object that no graph contains."""
+    """Inside the block, return a placeholder for every overload that torchax names and this torch has dropped."""
     from torch._ops import OpOverloadPacket
 
     original = OpOverloadPacket.__getattr__

@@ -1,4 +1,4 @@
-"""The rungs between eager and Inductor: AOTAutograd alone, and AOTAutograd with Inductor's decompositions."""
+"""Two targets between eager and Inductor: AOTAutograd alone, and AOTAutograd with Inductor's decompositions."""
 
 from __future__ import annotations
 

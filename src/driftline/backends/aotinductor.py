@@ -88,7 +88,7 @@ class AotInductor(TorchBackend):
         loaded = aoti_load_package(str(package), run_single_threaded=True)
         if not exported.graph_signature.buffers:
             return flat_runner(captured, loaded)
-        # Buffers may change: what one run leaves in them must not reach the next.
+        # Restore changed buffers, so that one run does not affect the next.
         return flat_runner(
             captured, lambda *tensors: aoti_load_package(str(package), run_single_threaded=True)(*tensors)
         )

@@ -1,4 +1,4 @@
-"""What a backend is: a compiler, described in one short class.
+"""The base class of backends: a compiler, described in one short class.
 
 A backend file must import without its compiler: the parent process reads names, forms and options from it, and only a
 worker calls `warm`, `probe` and `compile`.
@@ -36,7 +36,7 @@ Options = Mapping[str, str]
 
 @dataclass(frozen=True)
 class CompiledFacts:
-    """What a compiler tells of a program that it compiled, where it does."""
+    """Facts about a compiled program, as far as its compiler reports them."""
 
     graphs: int | None = None
     breaks: tuple[str, ...] = ()  # why the program was cut into several graphs
@@ -44,15 +44,15 @@ class CompiledFacts:
 
 
 def compiled_facts(compiled: Compiled) -> CompiledFacts:
-    """From the attribute `facts` of what `compile` returned, if it has one."""
+    """Return the attribute `facts` of a compiled program, or empty facts if it has none."""
     found: CompiledFacts = getattr(compiled, "facts", CompiledFacts())
     return found
 
 
 @dataclass(frozen=True)
 class Runnable:
-    """What `compile` may return: a call on arrays; and `bare`, which puts arrays in place and gives a call to be timed,
-    without the conversions around it."""
+    """A possible result of `compile`: `run` is a call on arrays; `bare` converts arrays and returns a call that can be
+    timed without the conversions."""
 
     run: Compiled
     bare: Callable[[Arrays], Callable[[], object]]
@@ -62,18 +62,18 @@ class Runnable:
 
 
 def bare_call(compiled: Compiled, arrays: Arrays) -> Callable[[], object]:
-    """One call with its inputs in place, to be timed: by the method `bare` of what `compile` returned, where arrays are
-    converted, or state is restored, around a call; otherwise it is the call itself."""
+    """Return a call with its inputs in place, to be timed. If `compile` returned an object with a method `bare`
+    (because calls convert arrays or restore state), that method makes the call."""
     bare: Callable[[Arrays], Callable[[], object]] | None = getattr(compiled, "bare", None)
     return bare(arrays) if bare else partial(compiled, arrays)
 
 
 class Unsupported(Exception):
-    """Raised by a backend that knows it cannot take a program: the outcome is REJECTED, never a finding."""
+    """Raised by a backend that does not support a program: the outcome is REJECTED, never a finding."""
 
 
 class Blamed(Exception):
-    """Raised by what `compile_together` made, where the compiler tells which of the programs it could not take."""
+    """Raised by the result of `compile_together` if the compiler says which of the programs it does not support."""
 
     def __init__(self, programs: Collection[int]) -> None:
         super().__init__(f"not these, by their places: {sorted(programs)}")
@@ -82,7 +82,7 @@ class Blamed(Exception):
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a backend runs here; if not, why, and what to do."""
+    """Whether a backend runs here; if not, the reason and what to do."""
 
     available: bool
     version: str = ""
@@ -92,7 +92,7 @@ class Availability:
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a target. Without `values` any text is taken, and the backend itself must check it."""
+    """One option of a target. Without `values` any text is accepted, and the backend itself must check it."""
 
     help: str
     values: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class CompilerPass:
 
     name: str
     group: str
-    untried: str = ""  # why it is not tried by itself; nothing when it is
+    untried: str = ""  # why it is not tried alone; empty if it is tried
 
 
 # Which of the compiler's own rewrite rules fired on a program, by name
@@ -127,7 +127,7 @@ class Backend:
     name: ClassVar[str]
     accepts: ClassVar[tuple[str, ...]]  # program forms, best first; `source:<framework>` for live programs
     prefers: ClassVar[str] = ""  # the kind of file that it is given where a model comes in several: `torchscript`
-    module: ClassVar[str] = ""  # what must be importable
+    module: ClassVar[str] = ""  # the module that must be importable
     distribution: ClassVar[str] = ""  # the package that carries the version
     also_in: ClassVar[tuple[str, ...]] = ()  # other packages whose environments carry this compiler
     extra: ClassVar[str] = ""  # the extra of Driftline that brings it, for backends that come with Driftline
@@ -138,13 +138,13 @@ class Backend:
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     gradients: ClassVar[bool] = False  # can compute gradients
     mutates: ClassVar[bool] = False  # calls the user's code, so changes to inputs are seen and compared
-    arithmetic: ClassVar[str] = ""  # what it declares beyond IEEE arithmetic; see oracle/arithmetic.py
+    arithmetic: ClassVar[str] = ""  # declared deviations from IEEE arithmetic; see oracle/arithmetic.py
     renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
     threads: ClassVar[bool] = False  # several threads may call one compiled program at the same time
     sizes: ClassVar[bool] = True  # a compiled program runs at other sizes of its inputs, where it has open ones
     recompiles: ClassVar[bool] = False  # when a compiled program is called with inputs of another size
     keeps_code: ClassVar[bool] = False  # on disk, for later processes
-    kernels: ClassVar[str] = ""  # the backend whose kernels compute what this one does not compile
+    kernels: ClassVar[str] = ""  # the backend that runs operators which this one does not compile
     captures: ClassVar[bool] = False  # starts from the graph of torch.export, which such targets can share
     batch: ClassVar[int] = 20  # how many programs a hunt gives it at a time: some seconds of work
     together: ClassVar[int] = 1  # how many programs `compile_together` takes at best
@@ -153,12 +153,12 @@ class Backend:
     start_seconds: ClassVar[float] = 2.0
     preset: ClassVar[str] = "default"  # the first of quick, default and all that holds it; see presets.py
     reference: ClassVar[bool] = False  # a rung without optimisation, not a compiler under test
-    not_hunted: ClassVar[str] = ""  # why a hunt skips it unless it is asked for by name
+    not_hunted: ClassVar[str] = ""  # why a hunt skips it unless it is named
     # Simpler forms, the simplest first: a target, or an option of this one. Default: the lower values of `opt`.
     rungs: ClassVar[tuple[str, ...]] = ()
-    settings_words: ClassVar[str] = ""  # what to write for its own settings, in a sentence
+    settings_words: ClassVar[str] = ""  # how to write its own settings, for messages
     tracker: ClassVar[Tracker] = Tracker()  # where its bugs are reported, in which form
-    installing: ClassVar[Mapping[str, Installing]] = {}  # by package, where pip needs to be told more than its name
+    installing: ClassVar[Mapping[str, Installing]] = {}  # by package, if pip needs more than its name
 
     def __init__(self) -> None:
         self.family_name = self.family or self.name
@@ -166,7 +166,7 @@ class Backend:
     # -- in the parent: nothing here may import the compiler ---------------------------------------------------------
 
     def installed(self) -> Availability:
-        """A quick look without importing anything: is the package there, and which version?"""
+        """Check, without importing anything, whether the compiler's package is installed, and in which version."""
         if self.module and importlib.util.find_spec(self.module.partition(".")[0]) is None:
             return Availability(False, reason=f"the package {self.distribution or self.module!r} is not installed")
         return Availability(True, self.version(), self.devices)
@@ -179,7 +179,7 @@ class Backend:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Packages of which `driftline env add` makes versions of this backend."""
+        """The packages for which `driftline env add` can install versions of this backend."""
         return tuple(dict.fromkeys(name for name in (self.distribution, *self.also_in) if name))
 
     @property
@@ -191,7 +191,7 @@ class Backend:
         return f"pip install {self.distribution}" if self.distribution else ""
 
     def validate(self, options: Options, target: str) -> None:
-        """Unknown options and values answer with the valid ones."""
+        """Raise for unknown options and values, with a list of the valid ones."""
         known = {**self.options, "device": Option("where it runs", self.devices), "arithmetic": ARITHMETIC}
         for key, value in options.items():
             if key not in known and self.is_setting(key):
@@ -211,25 +211,25 @@ class Backend:
                 )
 
     def is_setting(self, name: str) -> bool:
-        """Is an option of this name a setting of the compiler itself?"""
+        """True if an option of this name is a setting of the compiler itself."""
         ours = name in self.options or name in ("device", "arithmetic")
         return bool(self.settings and not ours and re.fullmatch(self.settings, name))
 
     def own_settings(self, options: Options) -> dict[str, str]:
-        """Those options of a target that are settings of the compiler itself."""
+        """Return the options of a target that are settings of the compiler itself."""
         return {key: value for key, value in options.items() if self.is_setting(key)}
 
     def arithmetic_with(self, options: Options) -> str:
-        """What it declares with these options."""
+        """Return the arithmetic that the backend declares with these options."""
         return self.arithmetic
 
     def isa_variants(self, processor: Processor) -> Sequence[Options]:
-        """Options that make it compile for other instruction sets, each of which this processor has."""
+        """Return options that compile for other instruction sets, each supported by this processor."""
         return ()
 
     def varied_settings(self, processor: Processor) -> list[Options]:
-        """What a hunt may change, one at a time (`hunt --settings vary`): options in other values than their defaults,
-        and other instruction sets. Each must leave right programs right."""
+        """Return the settings that a hunt may vary one at a time (`hunt --settings vary`): other values of options, and
+        other instruction sets. Each must leave right programs right."""
         variants = self.isa_variants(processor)
         by_processor = {key for options in variants for key in options}
         declared = {key: known for key, known in self.options.items() if key not in by_processor}
@@ -237,26 +237,26 @@ class Backend:
         return [*others, *variants]
 
     def loop_settings(self) -> tuple[Options, ...]:
-        """Settings that say how loops are made and never what they compute: `hunt --settings loops` draws several at a
-        time. Each must leave right programs right."""
+        """Return settings that change how loops are generated but not their results; `hunt --settings loops` draws
+        several at a time. Each must leave right programs right."""
         return ()
 
     def variables(self, options: Options) -> Mapping[str, str]:
-        """Variables that its process must have from the beginning, for what a compiler reads only once."""
+        """Return environment variables that the process needs from its start, since a compiler reads them only once."""
         return {}
 
     def told(self, options: Options) -> dict[str, str]:
-        """The options as a worker is told them: files by their whole path."""
+        """Return the options in the form that a worker gets: files by their absolute path."""
         return {**options, **{key: str(path.resolve()) for key, path in self.files(options).items()}}
 
     def files(self, options: Options) -> dict[str, Path]:
-        """The files that options name."""
+        """Return the files that options name."""
         named = {key: Path(value) for key, value in options.items() if key in self.options and self.options[key].file}
         return {key: path for key, path in named.items() if path.is_file()}
 
     def knobs(self, options: Options) -> list[Knob]:
-        """What can be switched off, whatever the program: options in their plainer values, those of the target taken
-        away, and names that the option for them may list. With one pass alone there is only this pass."""
+        """Return what can be switched off for any program: options set to plainer values, options of the target
+        removed, and names added to list options. With the option `pass`, that pass is the only knob."""
         if ONE_PASS in self.options and ONE_PASS in options:
             return [Knob(ONE_PASS, NO_PASS)]
         taken = [key for key in options if key in self.options and not self.options[key].default]
@@ -267,13 +267,13 @@ class Backend:
         return found
 
     def ladder(self) -> tuple[str, ...]:
-        """What `driftline localize` asks before the target itself."""
+        """Return the targets or options that `driftline localize` tries before the target itself."""
         level = self.options.get("opt")
         return self.rungs or tuple(f"opt={value}" for value in (_plainer(level.values, level.default) if level else ()))
 
     def plainest(self, options: Options) -> Options | None:
-        """The options that make it optimise least, whatever a target asks for; `None` when there are none. A program
-        that these take and run is one that the compiler supports."""
+        """Return the options with the least optimisation; `None` if there are none. A program that compiles and runs
+        with these options is supported by the compiler."""
         own = [rung.partition("=")[::2] for rung in self.ladder() if "=" in rung]
         kept = {key: value for key, value in options.items() if key == "device"}
         if ONE_PASS in self.options and ONE_PASS in options:
@@ -281,38 +281,37 @@ class Backend:
         return {**kept, own[0][0]: own[0][1]} if own else None
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
-        """How a user calls the compiler on a program of this framework (torch, onnx, tensorflow or jax) with these
-        options. Of several ways the first that shows a bug is printed; with none, reports have no script. A torch
-        program is exported for a compiler that takes ONNX models only."""
+        """Return how a user calls the compiler on a program of this framework (torch, onnx, tensorflow or jax). Of
+        several calls the first that shows a bug is printed; without any, reports have no script. A torch program is
+        exported for a compiler that accepts ONNX models only."""
         return ()
 
     def settings_text(self, options: Options) -> str:
-        """These options in the words of the compiler's own users, as code to copy; nothing where there is no switch
-        that they could turn."""
+        """Return the options as code for the compiler's own users; empty if no switch corresponds to them."""
         return ""
 
     # -- in a worker -------------------------------------------------------------------------------------------------
 
     def warm(self) -> None:
-        """Import what is slow to import. Runs once, before workers are forked; must not start threads."""
+        """Import the slow modules. Called once, before workers are forked; must not start threads."""
         if self.module:
             importlib.import_module(self.module)
 
     def wake_device(self) -> None:
-        """Start the driver of the GPU, where there is one."""
+        """Start the GPU driver, if there is one."""
         with contextlib.suppress(OSError):
             ctypes.CDLL("libcuda.so.1").cuInit(0)
 
     def device_answers(self) -> bool:
-        """Is the GPU still at the service of this process? Errors of some kinds end that, for every later program; one
-        that cannot tell is started anew."""
+        """True if the GPU still works for this process: some errors break it for every later program. A process whose
+        backend cannot tell is replaced."""
         return False
 
     def begin_anew(self) -> None:
-        """Forget what this process remembers of code that is kept on disk: the folders for it are empty ones now."""
+        """Forget in-memory state about code cached on disk: the cache folders are empty now."""
 
     def probe(self) -> Availability:
-        """Really import the compiler and look."""
+        """Import the compiler, and return whether and how it can be used."""
         present = self.installed()
         if not present.available:
             return present
@@ -326,53 +325,54 @@ class Backend:
         return self.devices
 
     def check_settings(self, settings: Options) -> None:
-        """Raise a `DriftlineError` where the compiler does not have one of these settings of its own, or where the
-        value is of another type."""
+        """Raise a `DriftlineError` if the compiler lacks one of these settings, or a value has the wrong type."""
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         """Compile the program; the result maps named input arrays to named output arrays."""
         raise NotImplementedError
 
     def fixes_sizes(self, program: OpenedProgram) -> bool:
-        """Is the compiled program good for the sizes of its example alone? Then others are compiled anew."""
+        """True if the compiled program works only for the sizes of its example; other sizes are then compiled again."""
         return not self.sizes
 
     def compile_together(
         self, programs: Sequence[OpenedProgram], samples: Sequence[Sequence[Arrays]], options: Options
     ) -> CompiledTogether | None:
-        """Compile several programs as one, where that is quicker than one by one; `None` where it is not. Each will be
-        run on its own samples.
+        """Compile several programs as one, or return `None` if that is not faster than one by one. Each will be run on
+        its own samples.
 
-        Whatever goes wrong here is found out again, program by program, before anything is said about it; `Blamed`
-        saves searching for the one at fault.
+        If anything goes wrong here, the programs are tried again one by one before anything is reported; raising
+        `Blamed` saves the search for the program at fault.
         """
         return None
 
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
-        """Rules and passes that do something to this very program, each of which can be left out by name."""
+        """Return the rules and passes that change this program and can be switched off by name."""
         return []
 
     def passes(self) -> Sequence[CompilerPass]:
-        """Its passes, which `driftline passes` tries one at a time. Each is a value of the option `pass`, which asks
-        for this pass and beside it only those without which nothing runs; `pass=none` asks for these alone."""
+        """Return the compiler's passes, which `driftline passes` tries one at a time. Each is a value of the option
+        `pass`, which runs this pass and otherwise only the passes without which nothing runs; `pass=none` runs those
+        alone."""
         return ()
 
     def pass_trials(self, program: OpenedProgram) -> PassTrials:
-        """What its passes do to a program. A backend that can see this without compiling saves most of the time."""
+        """Return an object that tries passes on a program. A backend that can detect changes without compiling saves
+        most of the time."""
         return PassTrials(self, program)
 
     def watching(self) -> contextlib.AbstractContextManager[Behaviour | None]:
-        """Watch what the compiler does inside the block; afterwards the answer tells which of its rewrite rules fired
-        on a program. `None`: this backend cannot tell."""
+        """Watch the compiler inside the block; afterwards the value says which of its rewrite rules fired. `None`: this
+        backend cannot tell."""
         return contextlib.nullcontext(None)
 
     def is_rejection(self, error: BaseException) -> bool:
-        """Does this error say "not supported"? Then it is no finding. Anything else the compiler raises is."""
+        """True if this error means "not supported", and is no finding. Any other error of the compiler is a finding."""
         return isinstance(error, (Unsupported, NotImplementedError))
 
 
 class PassTrials:
-    """One program, and the passes of a compiler tried on it. In a worker; whatever a pass raises is let through."""
+    """Tries the passes of a compiler on one program, in a worker. Exceptions of a pass are not caught."""
 
     together = False  # does `compiled` take several passes?
 
@@ -381,16 +381,16 @@ class PassTrials:
         self.program = program
 
     def changes(self, name: str) -> bool:
-        """Does this pass change the program? Where that cannot be seen: it may."""
+        """True if this pass changes the program, or if that is unknown."""
         return True
 
     def compiled(self, names: Sequence[str]) -> Compiled:
-        """The program with these passes, and beside them only those without which nothing runs."""
+        """Compile the program with these passes, and otherwise only those without which nothing runs."""
         return self.backend.compile(self.program, {ONE_PASS: names[0] if names else NO_PASS})
 
 
 def _plainer(values: tuple[str, ...], now: str) -> tuple[str, ...]:
-    """Values that do less: false for true, the other of two, lower ones of a scale."""
+    """Return the values that do less than `now`: false for true, the other of two, lower ones of a scale."""
     if values == BOOLEAN:
         return ("false",) if now == "true" else ()
     if len(values) == 2:
@@ -399,7 +399,7 @@ def _plainer(values: tuple[str, ...], now: str) -> tuple[str, ...]:
 
 
 def each_setting(*entries: str) -> tuple[Options, ...]:
-    """Settings written as `name=value`, each as options of its own."""
+    """Return settings written as `name=value`, each as an options dict of its own."""
     return tuple(dict([entry.split("=")]) for entry in entries)
 
 

@@ -1,7 +1,7 @@
 """Any backend that registers itself for `torch.compile` through the entry-point group `torch_dynamo_backends`.
 
-Traps of `dynamo:openvino`: it runs what it does not know in eager, and falls back to Inductor without a word when its
-own compilation fails, so an error under its name may be Inductor's.
+Traps of `dynamo:openvino`: it runs unsupported operators in eager, and silently falls back to Inductor when its own
+compilation fails, so an error under its name may be Inductor's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from driftline.programs.opened import OpenedProgram
 
 @dataclass(frozen=True)
 class _Member:
-    """What a registered backend needs to be fair to it; most need nothing."""
+    """What a registered backend needs for a fair comparison; most need nothing."""
 
     options: Mapping[str, Any] = field(default_factory=dict)  # handed to `torch.compile`
     gradients: bool = True
@@ -74,6 +74,6 @@ class DynamoBackend(TorchBackend):
         return compile_with_dynamo(program, self.member, options, options=dict(self._needs.options) or None)
 
     def is_rejection(self, error: BaseException) -> bool:
-        """Dynamo wraps what a backend raises, and says more in the wrapping: the innermost error is the backend's."""
+        """True if the innermost error means "not supported": Dynamo wraps the backend's error and adds text."""
         inner = innermost(error)
         return super().is_rejection(inner) or bool(re.search(self._needs.rejections, str(inner)))

@@ -1,4 +1,4 @@
-"""PyTorch eager: the rung that gives torch programs their meaning."""
+"""PyTorch eager: the target that defines the meaning of torch programs."""
 
 from __future__ import annotations
 

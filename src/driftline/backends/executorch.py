@@ -1,7 +1,7 @@
 """ExecuTorch: torch.export, the edge dialect, and its runtime with portable kernels or XNNPACK.
 
-The import takes seconds and talks a lot; both are paid once, before workers are forked. The runtime raises bare error
-codes and writes what went wrong to stderr: it is read from there. A loaded method points into the program it was loaded
+The import takes seconds and prints a lot; it happens once, before workers are forked. The runtime raises bare error
+codes and writes the reason to stderr, where the backend reads it. A loaded method refers to the program it was loaded
 from without keeping it alive.
 """
 
@@ -113,7 +113,7 @@ class ExecuTorch(Backend):
 
 
 def _with_log(action: Callable[[], Any]) -> Any:
-    """Run it; when it raises, add to the error code the line of the log that says why."""
+    """Run `action`; if it raises, add to the error code the log line that gives the reason."""
     with tempfile.TemporaryFile() as log:
         saved = os.dup(2)
         os.dup2(log.fileno(), 2)

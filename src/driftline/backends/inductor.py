@@ -179,7 +179,7 @@ class Inductor(TorchBackend):
         return patched
 
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
-        """The rules that change this program; also when it does not get through the compiler."""
+        """Return the rules that change this program, even if it does not compile."""
         import torch._inductor.config
 
         from driftline.backends.inductor_rules.describe import described
@@ -221,7 +221,7 @@ class Inductor(TorchBackend):
 
 
 class _InductorTrials(PassTrials):
-    """Which passes change a program is seen once, in a compilation with all of them."""
+    """Finds which passes change a program, in one compilation with all of them."""
 
     def __init__(self, backend: Backend, program: OpenedProgram) -> None:
         super().__init__(backend, program)
@@ -236,7 +236,7 @@ class _InductorTrials(PassTrials):
 
 
 def _of_one_pass(options: Options) -> Options:
-    """With the options that a pass alone needs to run at all."""
+    """Return the options completed with those that their single pass needs to run."""
     if not options.get(ONE_PASS):
         return options
     from driftline.backends.inductor_rules.alone import graph_passes, needed_options
@@ -250,7 +250,7 @@ def _of_one_pass(options: Options) -> Options:
 
 @contextlib.contextmanager
 def _forbidding(options: Options) -> Iterator[None]:
-    """No rule that the option `forbid` names may fire inside the block; with one pass alone, none but its own."""
+    """Forbid the rules of the option `forbid` inside the block; with a single pass, all rules but its own."""
     names = frozenset(listed(options, "forbid"))
     if name := options.get(ONE_PASS):
         from driftline.backends.inductor_rules.alone import forbidden_beside

@@ -1,4 +1,4 @@
-"""TorchInductor's cache on disk: where headers lie, which builds were cut short, and how to begin anew."""
+"""TorchInductor's cache on disk: the location of headers, repair of interrupted builds, and clearing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from driftline.core.compiler_caches import after_move, is_damaged, remove_all
 
-_SIZE = ".size"  # beside what was built: how many bytes it had when the build was over
+_SIZE = ".size"  # a file beside a finished build, with its size in bytes
 
 
 def share_headers() -> None:
@@ -52,8 +52,8 @@ def _link_files(source: Path, target: Path) -> None:
 
 
 def build_again_what_was_cut() -> None:
-    """Have Inductor delete what a build that was killed left of a library or a header, under the lock of that build.
-    Inductor itself takes every file that exists for a finished one."""
+    """Have Inductor delete the remains of a killed build of a library or header, under the lock of that build. Inductor
+    itself takes every existing file for a finished one."""
     from torch._inductor import codecache
 
     build = getattr(codecache, "_worker_compile_cpp", None)
@@ -80,8 +80,8 @@ def build_again_what_was_cut() -> None:
 
 
 def in_sound_cache(compile_first: Callable[[], object]) -> None:
-    """Compile the first program of a process. Should that fail, once more after the cache was emptied: else a damaged
-    entry would keep every later process from starting."""
+    """Compile the first program of a process. If that fails, empty the cache and try again: a damaged entry would stop
+    every later process."""
     import torch._dynamo
 
     try:
@@ -97,7 +97,7 @@ def in_sound_cache(compile_first: Callable[[], object]) -> None:
 
 
 def _clear_caches() -> None:
-    """Clear what TorchInductor remembers in memory; torch 2.7 has another name for the function."""
+    """Clear TorchInductor's in-memory caches; the function has another name in torch 2.7."""
     from torch._inductor import utils
 
     clear = "clear_caches" if hasattr(utils, "clear_caches") else "clear_inductor_caches"
@@ -105,8 +105,8 @@ def _clear_caches() -> None:
 
 
 def begin_anew() -> None:
-    """Forget what this process knows of code in its cache, which was moved to an empty folder. Headers are not
-    precompiled there: that takes longer than a program that is compiled once."""
+    """Forget this process's knowledge of cached code, since the cache is a new empty folder. Headers are not
+    precompiled again, which would take longer than a single compilation."""
     import torch._inductor.config
 
     _clear_caches()

@@ -1,4 +1,4 @@
-"""Options of the targets of Inductor in its own words: what the backends set, and what a script prints."""
+"""Converts the options of Inductor targets to Inductor's configuration, for the backends and for scripts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LIMITS = {"decompose_mm_pass": {"min_first_dimension_size": 2, "min_first_dimen
 
 
 def inductor_config(options: Mapping[str, str]) -> dict[str, Any]:
-    """The configuration that a target's options stand for."""
+    """Return the Inductor configuration for a target's options."""
     config: dict[str, Any] = {
         CONFIG.get(key, key): value_of(text) for key, text in options.items() if key not in NOT_CONFIG
     }
@@ -49,7 +49,7 @@ def inductor_config(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def inductor_settings_text(options: Mapping[str, str]) -> str:
-    """The same as statements to copy."""
+    """Return the configuration as statements to copy; empty if an option has no switch in Inductor."""
     if {"forbid", ONE_PASS} & options.keys():  # rules, passes, decompositions and lowerings have no switch of their own
         return ""
     return ", ".join(f"torch._inductor.config.{key} = {value!r}" for key, value in inductor_config(options).items())
@@ -61,7 +61,7 @@ def _stage(name: str) -> str:
 
 
 def value_of(text: str) -> object:
-    """A value of Python as people write it: true, none, 3, 0.5, [1, 2]; anything else is text."""
+    """Parse a Python value as people write it: true, none, 3, 0.5, [1, 2]; anything else is text."""
     plain: dict[str, object] = {**BOOLEAN_VALUES, "none": None}
     if text.lower() in plain:
         return plain[text.lower()]

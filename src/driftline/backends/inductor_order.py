@@ -1,9 +1,9 @@
-"""An order of Inductor's kernels in which few of them are cut off by calls into libraries.
+"""Orders Inductor's kernels so that calls into libraries interrupt few of them.
 
-The C++ backend writes loops that follow each other into one file, and begins another file after each call into a
-library. For independent programs in one graph that makes a file for nearly every call, and starting the C++ compiler
-takes longer than compiling most of them. Any order that keeps the dependencies is a right one: here all loops that can
-run go first, then all calls that can, and so on.
+The C++ backend writes consecutive loops into one file, and begins another file after each call into a library. For
+independent programs in one graph that makes a file for nearly every call, and starting the C++ compiler takes longer
+than compiling most of them. Any order that keeps the dependencies is correct: here all loops that can run go first,
+then all calls that can, and so on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOOPS_SIDE_BY_SIDE: dict[str, Any] = {
 
 
 def loops_first(nodes: Sequence[Any]) -> Iterator[Any]:
-    """The nodes of Inductor's scheduler, loops and calls in turns as long as possible."""
+    """Yield the nodes of Inductor's scheduler, in alternating runs of loops and calls that are as long as possible."""
     names = [frozenset(inner.get_name() for inner in node.get_nodes()) for node in nodes]
     within = frozenset().union(*names)
     needs = [(node.ancestors & within) - own for node, own in zip(nodes, names, strict=True)]

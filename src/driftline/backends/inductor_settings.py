@@ -1,6 +1,7 @@
-"""Every name of `torch._inductor.config` as an option of a target: which there are, of which types, and vector widths.
+"""Makes every name of `torch._inductor.config` an option of a target: names, types and vector widths.
 
-The names are read from the source of the configuration: to import torch takes seconds, and is not for the parent.
+The names are read from the source of the configuration: importing torch takes seconds, and the parent process never
+imports it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _WRAPPERS = {"None", "Optional", "Union"}
 
 
 def check_config_names(backend: str, known: Mapping[str, object], settings: Options, target: str) -> None:
-    """Refuse what is no name of the configuration of Inductor, and values of another type. Other releases of torch have
-    other names: they are asked themselves, when they compile."""
+    """Raise for a setting that is no name of Inductor's configuration, or has the wrong type. Targets of another torch
+    release are skipped: that release checks the names when it compiles."""
     if Target.parse(target).version:
         return
     names = config_names()
@@ -44,7 +45,7 @@ def check_config_names(backend: str, known: Mapping[str, object], settings: Opti
 
 
 def check_settings_here(settings: Options) -> None:
-    """The same in a worker, by the torch that it has."""
+    """Check in a worker that its own torch has these settings."""
     from torch._inductor import config
 
     known = config.shallow_copy_dict()
@@ -54,7 +55,7 @@ def check_settings_here(settings: Options) -> None:
 
 
 def vector_widths(processor: Processor) -> list[Options]:
-    """Code without vectors, and with vectors of each width that Inductor knows on this processor."""
+    """Return options for code without vectors, and with vectors of each width that this processor supports."""
     wide = {"256": ("avx2", "fma"), "512": ("avx512f", "avx512dq", "avx512vl", "avx512bw", "fma")}
     if processor.machine != X86:
         wide = {"128": ("asimd",), "256": ("sve", "bf16")}
@@ -63,8 +64,8 @@ def vector_widths(processor: Processor) -> list[Options]:
 
 @cache
 def config_names() -> dict[str, str]:
-    """The names of the configuration in this environment with the types that it gives them; nothing where it gives
-    none."""
+    """Return the names of Inductor's configuration in this environment with their types, where declared; empty if the
+    configuration cannot be read."""
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:
         return {}
@@ -77,7 +78,8 @@ def config_names() -> dict[str, str]:
 
 
 def _assigned(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, str]]:
-    """Names that statements assign; those of a class have its name in front, and it has those of its bases, too."""
+    """Yield the names that statements assign, with their types. Names inside a class are prefixed with the class's name
+    and include those of its bases."""
     classes = {statement.name: statement for statement in body if isinstance(statement, ast.ClassDef)}
     for statement in body:
         if isinstance(statement, ast.ClassDef):
@@ -94,7 +96,7 @@ def _assigned(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, str]
 
 
 def _kind_of(value: ast.expr) -> str:
-    """The type of a setting without an annotation: that of its constant, or of a comparison with a variable."""
+    """Return the type of a setting without an annotation: that of its constant, or bool for a comparison."""
     if isinstance(value, ast.Compare):
         return "bool"
     kind = type(value.value).__name__ if isinstance(value, ast.Constant) else ""
@@ -102,7 +104,7 @@ def _kind_of(value: ast.expr) -> str:
 
 
 def _fits(kind: str, value: object) -> bool:
-    """Does the value have the type? Types that are more than a choice among plain ones are left to Inductor."""
+    """True if the value has the type. Types beyond a choice of plain ones are left to Inductor."""
     if kind.startswith("Literal["):
         return value in ast.literal_eval(kind.removeprefix("Literal"))
     words = set(re.findall(r"\w+", kind.replace("typing.", "")))

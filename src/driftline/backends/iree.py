@@ -1,7 +1,7 @@
 """IREE: ONNX through MLIR to code for this processor (llvm-cpu), compiled and run in process.
 
-Traps: float64 is demoted to float32 unless told otherwise. Integers have no sign at its interface. What went wrong is
-said in MLIR diagnostics only; what the linker, a process of its own, misses is only in the log.
+Traps: float64 is demoted to float32 unless an option prevents it. Integers have no sign at its interface. Errors are
+described in MLIR diagnostics only; symbols that the linker, a separate process, does not find are only in the log.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ _DiagnosticCallback = ctypes.CFUNCTYPE(
 
 
 class IreeError(Exception):
-    """The compiler gave up; the message is its first diagnostic."""
+    """Raised when the compiler fails; the message is its first diagnostic."""
 
 
 class Iree(Backend):
@@ -175,7 +175,7 @@ class Iree(Backend):
                 raise DriftlineError(f"IREE does not take its settings: {told}.{near}") from error
 
     def flags(self, options: Options) -> list[str]:
-        """The flags that the options stand for, without their dashes."""
+        """Return the flags for the options, without their dashes."""
         flags = [f"iree-opt-level={option(options, self, 'opt')}", *listed(options, "flags")]
         flags += [f"iree-llvmcpu-target-cpu={options['cpu']}"] if "cpu" in options else []
         return [*flags, *(f"{name}={value}" for name, value in self.own_settings(options).items())]
@@ -236,7 +236,7 @@ class Iree(Backend):
 
 
 def _dtype(value: Any) -> np.dtype[Any]:
-    """What the model promises: IREE's integers have no sign, and it hands uint8 out as int8."""
+    """Return the dtype that the model declares: IREE's integers have no sign, and it returns uint8 as int8."""
     import onnx
 
     dtype: np.dtype[Any] = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
@@ -255,7 +255,7 @@ def _import(model: Any) -> str:
 
 
 def _compile(text: str, flags: Sequence[str]) -> bytes:
-    """Through the C interface, because its Python wrapper prints the diagnostics instead of handing them over."""
+    """Compile through the C interface: the Python wrapper prints the diagnostics instead of returning them."""
     from iree.compiler.api import Output, Session, Source, ctypes_dl
 
     diagnostics: list[str] = []
@@ -285,13 +285,13 @@ def _compile(text: str, flags: Sequence[str]) -> bytes:
 
 
 def _log_since(start: int) -> str:
-    """What was written to the worker's log meanwhile; nothing where the output goes to no file that can be read."""
+    """Return what was written to the worker's log since `start`; empty if the output is not a readable file."""
     with contextlib.suppress(OSError):
         return os.pread(_STDERR, _LOG_READ, start).decode(errors="replace")
     return ""
 
 
 def _missing_symbol(log: str) -> list[str]:
-    """Of several symbols, one: a program that misses two of them has no third bug."""
+    """Return an error line for one undefined symbol, so that a program with two has no separate bug; empty if none."""
     missing = _UNDEFINED.findall(log)
     return [f"error: undefined symbol: {min(missing)}"] if missing else []

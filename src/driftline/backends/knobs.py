@@ -1,6 +1,6 @@
-"""Knobs: what can be switched off in a compiler, one at a time or several together. Ablation turns them.
+"""Knobs: what can be switched off in a compiler, one at a time or several together. Used by ablation.
 
-Every knob is an option of the target, so whatever was found out can be asked again by its spelling.
+Every knob is an option of the target, so the spelling of a target reproduces every result.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ SETTING = "setting"  # an option of the compiler; all other kinds are names on a
 
 @dataclass(frozen=True)
 class Knob:
-    """One thing that can be switched off: an option set to a value, or a name added to an option that holds a list."""
+    """One thing that can be switched off, by setting an option to a value or adding a name to a list option."""
 
     option: str
-    value: str  # nothing: the option is taken away
+    value: str  # empty: the option is removed
     kind: str = SETTING
-    about: str = ""  # what it is, or where it stands in the compiler
-    label: str = ""  # what people call it, where the value is an id
+    about: str = ""  # a description, or its place in the compiler
+    label: str = ""  # a readable name, if the value is an id
 
     @property
     def listed(self) -> bool:
@@ -43,7 +43,7 @@ class Knob:
 
 
 def turned(target: Target, knobs: Iterable[Knob]) -> Target:
-    """The target with these switched off."""
+    """Return the target with these knobs switched off."""
     options = dict(target.options)
     for knob in knobs:
         if knob.listed:

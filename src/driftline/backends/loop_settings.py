@@ -1,7 +1,7 @@
-"""Settings that say how a compiler makes its loops, never what they compute: fusion, tiling, unrolling, buffers.
+"""Settings that change how a compiler generates loops, never the results: fusion, tiling, unrolling, buffers.
 
-They are to other compilers what schedule primitives are to TVM: with any of them, alone or together, a program must
-compute what it does without. `hunt --settings loops` draws several at a time.
+They correspond to TVM's schedule primitives: with any of them, alone or together, a program must compute the same as
+without. `hunt --settings loops` draws several at a time.
 """
 
 from __future__ import annotations

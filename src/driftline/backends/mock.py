@@ -1,8 +1,8 @@
-"""A device that does not exist: a hardware profile, against which every graph of a program is held.
+"""A device that does not exist: a hardware profile that every graph of a program is checked against.
 
-`mock:profile=npu` runs a program as PyTorch does, or computes as the profile's `[compute]` says, and writes what breaks
-the profile into the log. With `strict=true` that is a failure, which is reduced like any other: its first line names
-constraint and operator, and the error is called after the constraint.
+`mock:profile=npu` runs a program as PyTorch does, or with the arithmetic of the profile's `[compute]`, and writes
+violations of the profile into the log. With `strict=true` a violation is a failure, which is reduced like any other:
+its first line names constraint and operator, and the exception's class is named after the constraint.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Mock(TorchBackend):
 
 
 class _CheckedRun:
-    """A compiled program whose graphs are held against the profile also when other sizes are compiled anew."""
+    """A compiled program whose graphs are checked against the profile, also when new sizes are compiled."""
 
     def __init__(self, run: DynamoRunner, checker: GraphChecker, program: OpenedProgram) -> None:
         self._run = run
@@ -105,7 +105,7 @@ def _judge(checker: GraphChecker, program: OpenedProgram) -> None:
 
 
 def _profile(options: Options) -> Profile:
-    """The profile of a target. The environment has no say: a target means the same whenever it is replayed."""
+    """Return the profile of a target. Environment variables are ignored, so that replays use the same profile."""
     profile = load_profile(options.get("profile", GENERIC))
     if alignment := options.get("alignment"):
         if not alignment.isascii() or not alignment.isdigit():
@@ -122,7 +122,7 @@ def _profile(options: Options) -> Profile:
 
 
 def _lowering(checker: GraphChecker, level: str) -> Callable[..., Any]:
-    """A backend of `torch.compile` that checks and never raises: Dynamo would wrap what it raises."""
+    """Return a backend of `torch.compile` that checks graphs and never raises: Dynamo would wrap the exception."""
     from driftline.hardware.lowering import lower_by_aot, lower_plainly
 
     profile, count = checker.profile, 0

@@ -1,7 +1,7 @@
 """The reference evaluator of the ONNX project: plain numpy, operator by operator, nothing optimised.
 
-An outside reference more than a compiler: slow, but independent of every runtime. It lacks some operators and takes
-numpy's habits where the ONNX standard leaves a choice open.
+It is an independent reference rather than a compiler: slow, but not based on any runtime. It lacks some operators, and
+follows numpy where the ONNX standard leaves a choice open.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 
-# Rewrite rules: they stand together in two optimisers of the session's log, so only their names are known.
+# Rewrite rules: the session's log names only the two optimisers that contain them, not the rules.
 REWRITE_RULES = frozenset(
     """
     CastChainElimination CastElimination ClipQuantRewrite ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion
@@ -82,7 +82,7 @@ OPTIMIZERS = REWRITE_RULES | frozenset(
     """.split()
 )
 
-# Optimisers that are off unless a setting of the session asks for them.
+# Optimisers that are off unless a session setting enables them.
 SETTINGS = {
     "Avx2WeightS8ToU8Transformer": "session.x64quantprecision",
     "CastChainElimination": "optimization.enable_cast_chain_elimination",
@@ -91,7 +91,7 @@ SETTINGS = {
     "QDQFinalCleanupTransformer": "session.enable_quant_qdq_cleanup",
 }
 
-_SECTIONS = "session|optimization|ep|mlas|memory"  # what the names of session entries begin with
+_SECTIONS = "session|optimization|ep|mlas|memory"  # prefixes of session config entries
 
 # Element types that numpy does not know: their number in ONNX, and the integers that carry their bits.
 _BITS = {"bfloat16": (16, np.uint16), "float8_e4m3fn": (17, np.uint8), "float8_e5m2": (19, np.uint8)}
@@ -224,7 +224,7 @@ class OnnxRuntime(Backend):
         if ONE_PASS in options:
             return super().knobs(options)
         left = OPTIMIZERS.difference(listed(options, "disable"))
-        # Those that hold the rewrite rules are asked about last: a rule by itself says more.
+        # The optimisers that contain rewrite rules come last: a single rule is more precise.
         kinds = {name: "pass" if name.endswith("RuleBasedTransformer") else "optimiser" for name in sorted(left)}
         return [*super().knobs(options), *(Knob("disable", name, kind) for name, kind in kinds.items())]
 
@@ -264,8 +264,8 @@ class OnnxRuntime(Backend):
         return runner(self.session(program.source, options))
 
     def session(self, model: str | bytes, options: Options, *, optimised: str = "", severity: int = 3) -> Any:
-        """A session for a model, or for the path of one. `optimised` is a file for what the optimisers made of it; with
-        the `severity` 1 the log says which of them changed something."""
+        """Return a session for a model or its path. `optimised`: a file for the optimised model. With `severity` 1 the
+        log names the optimisers that changed something."""
         import onnxruntime as ort
 
         if name := options.get(ONE_PASS):
@@ -296,13 +296,14 @@ class OnnxRuntime(Backend):
 
 
 def _entry(value: str) -> str:
-    """Entries are text; of yes and no, 1 and 0."""
+    """Return the text of a config entry: 1 and 0 for true and false."""
     return {"true": "1", "false": "0"}.get(value, value)
 
 
 @cache
 def _known_entries() -> frozenset[str]:
-    """There is no interface that lists them, and an unknown one is ignored: they are read from the library itself."""
+    """Return the config entries that ONNX Runtime knows, read from its library: no interface lists them, and unknown
+    ones are ignored."""
     found: set[str] = set()
     for place in importlib.metadata.files("onnxruntime") or ():
         if place.name.startswith("onnxruntime_pybind11_state"):
@@ -312,7 +313,7 @@ def _known_entries() -> frozenset[str]:
 
 
 def with_optimisers(names: Sequence[str]) -> dict[str, str]:
-    """The options that leave out all optimisers but these."""
+    """Return the options that disable all optimisers but these."""
     holders = RULE_HOLDERS if REWRITE_RULES.intersection(names) else frozenset[str]()
     enabled = [name for name in names if name in SETTINGS]
     return {
@@ -322,7 +323,7 @@ def with_optimisers(names: Sequence[str]) -> dict[str, str]:
 
 
 class _OptimiserTrials(PassTrials):
-    """The optimised graph with one optimiser, and without any."""
+    """Compares the graph optimised with one optimiser to the graph without any."""
 
     backend: OnnxRuntime
 
@@ -341,7 +342,7 @@ class _OptimiserTrials(PassTrials):
 
 
 def runner(session: Any) -> Compiled:
-    """A session as a function of named arrays."""
+    """Return a session as a function of named arrays."""
     import onnxruntime as ort
 
     names = [output.name for output in session.get_outputs()]
@@ -367,7 +368,7 @@ def runner(session: Any) -> Compiled:
         for name in names:
             binding.bind_output(name)
 
-        def called(held: Arrays = held) -> object:  # what is bound are views of what is held
+        def called(held: Arrays = held) -> object:  # the bound values are views of the held arrays
             session.run_with_iobinding(binding)
             return binding
 
@@ -386,7 +387,7 @@ def _to_ort(ort: Any, array: Array) -> Any:
 
 
 def _from_ort(value: Any) -> Array:
-    """Its own conversion to numpy does not know these types; their memory is read instead."""
+    """Convert a result whose type ONNX Runtime's own conversion to numpy does not know, by reading its memory."""
     name = _TYPE_NAMES.get(value.data_type())
     if name is None:
         return np.asarray(value.numpy())

@@ -41,7 +41,7 @@ _MISJUDGED = ("RMSNormalization",)  # the evaluator computes it in half precisio
 
 
 WHOLE_PASSES = ("ir.", "optimizer.", "version.")  # how the names of passes over a whole model begin
-_OPSETS = range(19, 26)  # what onnxscript converts to
+_OPSETS = range(19, 26)  # the opsets that onnxscript can convert to
 _UNTRIED = {
     "ir.AddInitializersToInputsPass": "changes what the model takes, by design",
     "ir.CheckerPass": "checks the model and changes nothing",
@@ -59,7 +59,7 @@ class OnnxScript(Backend):
     distribution = "onnxscript"
     extra = "onnx"
     tracker = Tracker("https://github.com/microsoft/onnxscript/issues")
-    arithmetic = "half-accumulation"  # as the evaluator that runs what is rewritten
+    arithmetic = "half-accumulation"  # that of the evaluator which runs rewritten models
     options = {
         "rules": Option("the rules to apply, joined with '+'; default: those that `rewriter.rewrite` applies"),
         "skip": Option("rules to leave out, joined with '+'"),
@@ -84,7 +84,8 @@ class OnnxScript(Backend):
                     raise DriftlineError(f"Target {target!r}: {reason}")
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
-        """Rewritten, then evaluated: by the reference evaluator, or for ONNX Runtime's own operators by that."""
+        """Return a script that rewrites the model and runs it: with the reference evaluator, or with ONNX Runtime for
+        its own operators."""
         if framework != "onnx" or "skip" in options:
             return ()
         name = options.get(ONE_PASS, "")
@@ -120,14 +121,14 @@ class OnnxScript(Backend):
         return evaluated(after_options(program.model(), options))
 
     def passes(self) -> Sequence[CompilerPass]:
-        """Passes over a whole model; rewrite rules are listed by audits."""
+        """Return the passes over a whole model. Rewrite rules are listed by audits instead."""
         return [CompilerPass(name, name.partition(".")[0], _UNTRIED.get(name, "")) for name in whole_passes()]
 
     def pass_trials(self, program: OpenedProgram) -> PassTrials:
         return _RewriteTrials(self, program)
 
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
-        """The rules that rewrite this program, or break on it."""
+        """Return the rules that rewrite this program, or raise on it."""
         if ONE_PASS in options:
             return []
         names = at_work(program.model(), chosen_rules(options))
@@ -138,7 +139,7 @@ class OnnxScript(Backend):
 
 
 class _RewriteTrials(PassTrials):
-    """The graph after one rule or pass, and before it."""
+    """Compares the graph after one rule or pass with the graph before."""
 
     def __init__(self, backend: Backend, program: OpenedProgram) -> None:
         super().__init__(backend, program)
@@ -153,20 +154,20 @@ class _RewriteTrials(PassTrials):
 
 
 def _as_a_whole(model: Any) -> tuple[str, list[tuple[str, int]]]:
-    """What a pass over a whole model may change: what it computes and how, and the versions of operators."""
+    """Return what a pass over a whole model may change: the graph's signature and the opset versions."""
     return graph_signature(model.SerializeToString()), sorted(
         (used.domain, used.version) for used in model.opset_import
     )
 
 
 def may_match(rule: Any, operators: set[str]) -> bool:
-    """A pattern whose last operators are not in the model cannot match: a quick look instead of a search."""
+    """True if all output operators of the rule's pattern occur in the model: a quick test before a search."""
     wanted = (getattr(node.op, "_value", None) for node in rule._target_pattern.output_nodes)
     return all(name in operators for name in wanted if isinstance(name, str))
 
 
 def after_options(model: Any, options: Options) -> Any:
-    """The model after the rules, or the one pass, that a target asks for."""
+    """Return the model after the rules, or the single pass, that the options name."""
     name = options.get(ONE_PASS, "")
     if name.startswith(WHOLE_PASSES):
         import onnx_ir
@@ -186,7 +187,8 @@ def after_options(model: Any, options: Options) -> Any:
 
 
 def whole_passes() -> dict[str, Callable[[], Any]]:
-    """Passes over a whole model, by name: those of onnx_ir, folding of constants, and conversion to another opset."""
+    """Return the passes over a whole model, by name: those of onnx_ir, constant folding, and conversion to another
+    opset."""
     from onnx_ir.passes import common
     from onnxscript import optimizer, version_converter
 
@@ -212,13 +214,13 @@ def _script_of_pass(name: str) -> Sequence[ScriptCall]:
 
 
 def _is_rule(name: str) -> bool:
-    """A dotted name, of a set with a number behind it: a script imports it."""
+    """True if the text is a dotted name that a script can import, with a number at its end for a rule of a set."""
     module, _, last = name.rpartition(".")
     return "." in name and is_identifier(module if last.isdecimal() else name)
 
 
 def chosen_rules(options: Options) -> list[Any]:
-    """The rules that a target asks for."""
+    """Return the rules that the options select."""
     rules, skipped = all_rules(), listed(options, "skip")
     names = listed(options, "rules") or default_names()
     for name in (*names, *skipped):
@@ -228,7 +230,7 @@ def chosen_rules(options: Options) -> list[Any]:
 
 
 def rewritten(model: Any, rules: list[Any]) -> Any:
-    """The model after the rules, as `onnxscript.rewriter.rewrite` applies them."""
+    """Return the model after the rules, as `onnxscript.rewriter.rewrite` applies them."""
     from onnxscript import rewriter
 
     if not rules:
@@ -240,7 +242,7 @@ def rewritten(model: Any, rules: list[Any]) -> Any:
 
 
 def at_work(model: Any, rules: list[Any]) -> list[str]:
-    """The names of those rules that match something in a model, one after the other as they do."""
+    """Return the names of the rules that match something in a model when they are applied in turn."""
     from onnxscript.rewriter import RewriteRule
 
     names = {id(rule): name for name, rule in all_rules().items()}
@@ -263,7 +265,7 @@ def at_work(model: Any, rules: list[Any]) -> list[str]:
 
 
 def evaluated(model: Any) -> Compiled:
-    """The model as a function, by the evaluator that knows its operators."""
+    """Return the model as a function, run by the evaluator that supports its operators."""
     nodes = [node for node in model.graph.node if not _is_function(model, node)]
     if any(node.domain not in _STANDARD or node.op_type in _MISJUDGED for node in nodes):
         return runner(_runtime().session(model.SerializeToString(), {"opt": "off"}))
@@ -279,7 +281,7 @@ def evaluated(model: Any) -> Compiled:
 
 
 def pattern_text(rule: Any) -> str:
-    """What a rule looks for, in one line. Values without a name are shown by their address: they get numbers."""
+    """Return the pattern of a rule in one line. Unnamed values, which onnxscript shows by address, get numbers."""
     text = str(rule._target_pattern).partition("{")[2].rpartition("return")[0]
     for number, address in enumerate(dict.fromkeys(_ANONYMOUS.findall(text))):
         text = text.replace(address, f"v{number}")
@@ -299,7 +301,7 @@ def _runtime() -> OnnxRuntime:
 
 @lru_cache(1)
 def all_rules() -> dict[str, Any]:
-    """Every rule of the package by name. One that stands in several places goes by the first."""
+    """Return every rule of the package by name. A rule with several names gets the first."""
     import onnxscript.rewriter as package
     from onnxscript.rewriter import RewriteRule, RewriteRuleSet
 
@@ -318,7 +320,7 @@ def all_rules() -> dict[str, Any]:
 
 
 def default_names() -> list[str]:
-    """The rules that `rewriter.rewrite` applies when none are named, in its order."""
+    """Return the rules that `rewriter.rewrite` applies by default, in its order."""
     from onnxscript import rewriter
 
     names = {id(rule): name for name, rule in all_rules().items()}

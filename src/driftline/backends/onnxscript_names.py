@@ -1,4 +1,4 @@
-"""The names that rules of onnxscript may have, read from its files: the parent process does not import it."""
+"""The possible names of onnxscript's rules, read from its source files: the parent process does not import it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from driftline.core.text import did_you_mean
 
 
 def short_name(module: str) -> str:
-    """A module as targets spell it."""
+    """Return a module's name as targets spell it."""
     return module.removeprefix("onnxscript.rewriter.").removeprefix("rules.")
 
 
 def unknown_rule(name: str) -> str:
-    """Why the installed onnxscript cannot have a rule of this name; nothing when it may."""
+    """Return why the installed onnxscript has no rule of this name; empty if it may have one."""
     known = _module_level_names()
     whole, _, number = name.rpartition(".")
     if not known or name in known or (number.isdigit() and whole in known):
@@ -28,7 +28,7 @@ def unknown_rule(name: str) -> str:
 
 @lru_cache(1)
 def _module_level_names() -> frozenset[str]:
-    """Whatever stands at the top of a module below `onnxscript.rewriter`; every rule and every set of rules does."""
+    """Return the top-level names of the modules below `onnxscript.rewriter`, which include every rule and rule set."""
     found = importlib.util.find_spec("onnxscript")
     names: set[str] = set()
     for place in found.submodule_search_locations or () if found else ():

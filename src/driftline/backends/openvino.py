@@ -24,7 +24,7 @@ from driftline.core.text import did_you_mean, telling_line
 from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
-# What makes results exact and repeatable; `dynamo:openvino` is given the same.
+# Settings that make results exact and repeatable; `dynamo:openvino` uses them too.
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
 
 # From 2024.1 to 2026.4; each stands in the middle of a long report.
@@ -56,7 +56,7 @@ _TRACKER = Tracker(
         ),
     ),
 )
-# What oneDNN calls instruction sets (ONEDNN_MAX_CPU_ISA), each with what a processor must have for it.
+# oneDNN's names of instruction sets (ONEDNN_MAX_CPU_ISA), each with the processor features that it needs.
 _INSTRUCTION_SETS = {
     "sse41": ("sse4_1",),
     "avx": ("avx",),
@@ -222,8 +222,8 @@ def _settings(options: Options) -> dict[str, str]:
 
 
 def _names(ports: Sequence[Any], declared: Sequence[str]) -> list[str]:
-    """The model's own names. A port may carry several, or another's when an input is an output too: the order holds.
-    Where some that nothing reads are gone, it is the one among its names that was declared."""
+    """Return the model's own names of ports. A port may have several names, or another's if an input is also an output,
+    so the order decides; if unused ports are gone, the declared name among a port's names."""
     if len(ports) == len(declared):
         return list(declared)
     return [next((name for name in declared if name in port.get_names()), port.get_any_name()) for port in ports]
@@ -251,6 +251,6 @@ def _to_array(tensor: Any) -> Array:
 
 
 def forbid_telemetry() -> None:
-    """OpenVINO does without its telemetry package when that cannot be imported; its thread is unsafe to fork."""
+    """Keep OpenVINO from importing its telemetry package: its thread is unsafe to fork."""
     if "openvino" not in sys.modules:
         sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What backends and converters know about installing the packages they need, by package."""
+"""How the packages of backends and converters are installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.programs.convert import CONVERTERS
 
 
 def installing(package: str) -> Installing:
-    """How this package is installed; the default for one without an entry."""
+    """Return how this package is installed; the default if nothing is known about it."""
     for name in BACKENDS:
         with contextlib.suppress(DriftlineError):  # a backend that cannot be loaded says nothing
             known = BACKENDS.get(name).installing

@@ -1,4 +1,4 @@
-"""What passes look for, in words, with programs that they change: the data is in `pass_texts.toml`."""
+"""Descriptions of passes, with programs that they change; the data is in `pass_texts.toml`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 HLO, TFLITE = "hlo", "tflite"
-# The passes of a backend that are described, by the table that they stand in.
+# The table with the descriptions of a backend's passes, by backend.
 TABLES = {"xla": HLO, "tensorflow-xla": HLO, "tflite": TFLITE}
 _HEADS = {
     "jax": "import jax\nimport jax.numpy as jnp\nfrom jax import lax\n",
@@ -20,18 +20,19 @@ _HEADS = {
 
 @dataclass(frozen=True)
 class PassText:
-    """One pass or fusion."""
+    """The description of one pass or fusion."""
 
     name: str
     words: str
-    jax: tuple[str, ...] = ()  # what the model of an example returns, and its inputs
+    jax: tuple[str, ...] = ()  # an example: the expression that its model returns, then its inputs
     tensorflow: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()  # operations of which there are fewer afterwards
-    made: tuple[str, ...] = ()  # and more; with a colon alone: any that has this activation
-    without: tuple[str, ...] = ()  # that must not have become more
+    gone: tuple[str, ...] = ()  # operations that become fewer
+    made: tuple[str, ...] = ()  # operations that become more; `:RELU` stands for any with this activation
+    without: tuple[str, ...] = ()  # operations that must not become more
 
     def program(self, form: str) -> str:
-        """A program that the pass changes, as a file with a factory; empty where none is known in this form."""
+        """Return a program that the pass changes, as the text of a file with a factory; empty if none is known in this
+        form."""
         example = self.jax if form == "jax" else self.tensorflow
         if not example:
             return ""
@@ -44,7 +45,7 @@ class PassText:
         )
 
     def explains(self, gone: Counter[str], made: Counter[str]) -> bool:
-        """Is this what took some operations away and put others in their place?"""
+        """True if the pass accounts for the operations that disappeared and appeared."""
         kinds = {name.partition(":")[0] for name in made}
         return (
             all(name in gone for name in self.gone)
@@ -60,7 +61,7 @@ class _Tables:
 
 
 def pass_texts(backend: str) -> Mapping[str, PassText]:
-    """The passes of a backend that are described, by name; none for others."""
+    """Return the described passes of a backend, by name; empty for backends without descriptions."""
     found: Mapping[str, PassText] = getattr(_read(), TABLES[backend]) if backend in TABLES else {}
     return found
 

@@ -1,7 +1,7 @@
-"""Named sets of targets: quick, default and all. Each holds the one before it; a backend says itself where it belongs.
+"""Named sets of targets: quick, default and all. Each contains the one before it; each backend declares its own preset.
 
-quick is what answers in seconds on an ordinary model; default leaves out what compiles as another one does, or takes
-minutes to say little more; all is everything.
+quick: targets that answer within seconds on an ordinary model. default: without targets that compile like another one,
+or take minutes for little more information. all: every target.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RANKS = {name: rank for rank, name in enumerate(PRESETS)}
 
 
 def is_preset(target: Target) -> bool:
-    """Is this the name of a preset, not of a backend?"""
+    """True if the target is a preset. Raises if a preset has a version or options."""
     if target.backend not in PRESETS:
         return False
     if target.version or target.options:
@@ -33,7 +33,8 @@ def is_preset(target: Target) -> bool:
 
 
 def rank_of(backend: str) -> int:
-    """0 for what is quick; a backend that cannot be loaded, or says something odd, comes last."""
+    """Return the rank of a backend's preset, 0 for quick. A backend that cannot be loaded, or declares no known preset,
+    comes last."""
     try:
         return _RANKS.get(BACKENDS.get(backend).preset, _RANKS[ALL])
     except DriftlineError:
@@ -45,7 +46,7 @@ def holds(preset: str, backend: str) -> bool:
 
 
 def described() -> Iterator[tuple[str, str]]:
-    """Each preset with what it is for and the targets that it adds, for people."""
+    """Yield each preset with a text about its purpose and the targets that it adds."""
     for preset, words in PRESETS.items():
         added = [name for name in BACKENDS if rank_of(name) == _RANKS[preset]]
         before = f"{list(PRESETS)[_RANKS[preset] - 1]} and " if _RANKS[preset] else ""

@@ -1,4 +1,4 @@
-"""TensorFlow: eager, which is the reference rung, and XLA through `tf.function(jit_compile=True)`.
+"""TensorFlow: eager, which serves as the reference, and XLA through `tf.function(jit_compile=True)`.
 
 Programs are Python functions, `tf.function` objects or Keras models. Importing takes seconds and starts no thread; the
 first operation starts some, so nothing is run before workers are forked.
@@ -88,7 +88,7 @@ class TensorFlowXla(TensorFlow):
     _dumps = ProcessDumps()
 
     def variables(self, options: Options) -> Mapping[str, str]:
-        """XLA reads its flags once in a process, and ends it for one that it does not know."""
+        """Return the XLA flags, which XLA reads only once in a process; an unknown flag ends the process."""
         flags = self._flags(options)
         return {"XLA_FLAGS": flags} if flags else {}
 
@@ -127,12 +127,13 @@ class TensorFlowXla(TensorFlow):
                 return {name: tensor.numpy() for name, tensor in zip(traced.outputs, results, strict=True)}
 
         self._dump_passes()
-        self._dumps.taken()  # of a program before this one, which nobody asked about
+        self._dumps.taken()  # discard the dumps of earlier programs
         run(program.example)  # XLA compiles during the first call
         return run
 
     def _dump_passes(self) -> None:
-        """In every process, before it compiles for the first time, watched or not: XLA reads its flags once."""
+        """Set the flags that make XLA write its passes down. Called in every process before its first compilation,
+        since XLA reads its flags once."""
         os.environ["XLA_FLAGS"] = self._dumps.prepare(os.environ)
 
     @contextlib.contextmanager
@@ -151,7 +152,7 @@ _XLA_REJECTIONS = (
 
 
 class Traced:
-    """A program as one graph, from a list of tensors to a list of tensors; names are kept beside it."""
+    """A program as a graph from a list of tensors to a list of tensors, with their names."""
 
     def __init__(self, program: OpenedProgram, **settings: Any) -> None:
         import tensorflow as tf
@@ -174,14 +175,15 @@ class Traced:
         self.concrete = tf.function(flat, **settings).get_concrete_function(*specs)
 
     def operation_like(self, *words: str) -> str:
-        """The first operation, library functions included, that has one of these words in its type."""
+        """Return the type of the first operation that contains one of these words, library functions included; else an
+        empty text."""
         definition = self.concrete.graph.as_graph_def()
         nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
         return next((node.op for node in nodes if any(word in node.op for word in words)), "")
 
 
 def is_graph_rejection(error: BaseException) -> bool:
-    """Python that cannot be turned into a graph; eager execution can do more."""
+    """True if the error says that the Python code cannot become a graph; eager execution supports more."""
     return type(error).__name__ in (
         "OperatorNotAllowedInGraphError",
         "InaccessibleTensorError",
@@ -200,7 +202,7 @@ _GRAPH_REJECTIONS = (
 
 
 def call_on_arrays(live: LiveProgram, arrays: Arrays) -> Arrays:
-    """Call the program eagerly."""
+    """Call the program eagerly, on arrays."""
     args, kwargs = live.call_arguments(arrays, tensor_from_array)
     with in_eager_mode(), restored_variables(live.function):
         return flatten_result(live.function(*args, **kwargs))
@@ -215,12 +217,13 @@ def tensor_from_array(array: Array) -> Any:
 
 
 def flatten_result(result: Any) -> Arrays:
-    """Every tensor of a result, as arrays."""
+    """Return every tensor of a result as an array, by name."""
     return {name: tensor.numpy() for name, tensor in flatten_tensors(result).items()}
 
 
 def flatten_tensors(result: Any) -> dict[str, Any]:
-    """Every tensor of a result. Python numbers become tensors by TensorFlow's rules, as `tf.function` does it."""
+    """Return every tensor of a result, by name. Python numbers become tensors by TensorFlow's rules, as in
+    `tf.function`."""
     import tensorflow as tf
 
     tensors: dict[str, Any] = {}
@@ -233,7 +236,7 @@ def flatten_tensors(result: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def restored_variables(function: Any) -> Iterator[None]:
-    """Variables of a model that a run changes are put back, so that every run starts from the same state."""
+    """Restore the variables of a model after the block, so that every run starts from the same state."""
     saved = [(variable, variable.numpy()) for variable in getattr(function, "variables", None) or ()]
     try:
         yield
@@ -244,7 +247,7 @@ def restored_variables(function: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def in_eager_mode() -> Iterator[None]:
-    """Run `tf.function` objects as the Python they are, operation by operation."""
+    """Run `tf.function` objects as plain Python inside the block, operation by operation."""
     import tensorflow as tf
 
     before = tf.config.functions_run_eagerly()

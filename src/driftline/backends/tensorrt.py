@@ -29,7 +29,7 @@ _UNSUPPORTED_CODES = ("UNSUPPORTED_GRAPH", "UNSUPPORTED_NODE", "UNSUPPORTED_NODE
 
 
 class TensorRTError(Exception):
-    """The parser or the builder gave up; the message is what it logged."""
+    """Raised when the parser or the builder fails; the message is what it logged."""
 
 
 class TensorRT(Backend):
@@ -124,7 +124,7 @@ class TensorRT(Backend):
 
 
 class _Collector:
-    """TensorRT says why on a logger only; its base class exists in a worker alone."""
+    """Collects TensorRT's log messages, the only place with reasons. The logger's base class exists only in workers."""
 
     @staticmethod
     def make(trt: Any) -> Any:

@@ -44,7 +44,7 @@ _REJECTION_TEXTS = (
 )
 
 
-# How a conversion is told to keep values in fewer bits, and what the result may then be off by.
+# The converter settings for values in fewer bits, and the error that results may then have.
 _QUANTISED = {"float16": "half-weights", "dynamic": "byte-values", "int8": "byte-values"}
 _TELLING = {
     "float16": "converter.target_spec.supported_types = [tf.float16]",
@@ -135,7 +135,7 @@ class TfLite(Backend):
         return "+".join(filter(None, (self.arithmetic, storage)))
 
     def _resolver(self, options: Options) -> str:
-        """What TensorFlow Lite calls the set of kernels that was chosen."""
+        """Return TensorFlow Lite's name for the chosen set of kernels."""
         if option(options, self, "kernels") == "reference":
             return "BUILTIN_REF"
         return _RESOLVERS[option(options, self, "delegate")]
@@ -205,8 +205,8 @@ def _present() -> list[str]:
 
 
 def _taken_rewrites(folder: Path) -> list[str]:
-    """What the converter's optimiser did, told by which operations became fewer and which more: `add relu >
-    fully_connected:RELU`; and the fusions that explain it, by their names. The folder is emptied."""
+    """Return the rewrites of the converter's optimiser, as the operations that became fewer and more (`add relu >
+    fully_connected:RELU`), and the names of fusions that explain them. Empties the folder."""
     seen = []
     for before in sorted(folder.rglob("*OptimizePass_before.mlir")):
         after = before.with_name(before.name.replace("_before", "_after"))
@@ -222,7 +222,7 @@ def _taken_rewrites(folder: Path) -> list[str]:
 
 
 def _operations(text: str) -> Counter[str]:
-    """How often each operation occurs, with the activation that is part of it."""
+    """Count the operations in a text, each with its fused activation."""
     found: Counter[str] = Counter()
     for line in text.splitlines():
         operation = _OPERATION.search(line)
@@ -233,7 +233,8 @@ def _operations(text: str) -> Counter[str]:
 
 
 def _bounded(run: Compiled) -> Compiled:
-    """For numbers that eight bits can stand for: what the others become is nobody's promise."""
+    """Wrap `run` to reject inputs that eight bits cannot represent (NaN, infinite, very large): their results are
+    undefined."""
 
     def checked(arrays: Arrays) -> Arrays:
         for name, array in arrays.items():
@@ -273,8 +274,8 @@ def _convert(program: OpenedProgram, dumps: Path | None = None, mode: str = "", 
 
 
 def _require_ranges(traced: Traced, example: Sequence[Array]) -> None:
-    """Calibrating asks for the range of every value inside, and dies of one that has none. A program that cannot be run
-    here, such as one with a table, which freezing leaves as a further input, is left to the converter."""
+    """Raise `Unsupported` if a value inside the program has no finite range, since calibration would crash. Programs
+    that cannot be run here (such as one with a table, which freezing makes an input) are left to the converter."""
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
@@ -321,7 +322,8 @@ def _read(interpreter: Any, detail: dict[str, Any]) -> Array:
 
 
 def _fitting(array: Array, dtype: Any) -> Array:
-    """litert-torch narrows the int64 indices of an embedding: the same values in the dtype that the model takes."""
+    """Return the array in the dtype that the model expects; raises if values change. litert-torch narrows int64
+    indices."""
     narrowed = array.astype(dtype)
     if not np.array_equal(narrowed, array, equal_nan=array.dtype.kind == "f"):
         raise Unsupported(f"the converter narrowed an input from {array.dtype} to {narrowed.dtype}")
@@ -329,7 +331,8 @@ def _fitting(array: Array, dtype: Any) -> Array:
 
 
 def _in_order(details: list[dict[str, Any]], count: int) -> dict[int, tuple[int, Any]]:
-    """Tensor and dtype by position of the program's input. Converters number their inputs, and drop those not used."""
+    """Return the tensor and dtype for each input position of the program. Converters number their inputs, and drop
+    unused ones."""
     numbers = [re.search(r"(?:input|args_)(\d+)", detail["name"]) for detail in details]
     if all(numbers):
         return {int(n.group(1)): (d["index"], d["dtype"]) for n, d in zip(numbers, details, strict=True) if n}

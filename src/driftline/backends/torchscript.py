@@ -1,11 +1,11 @@
-"""TorchScript: `torch.jit.script`, or a trace where the scripting language does not reach; then freeze and optimise.
+"""TorchScript: `torch.jit.script`, or a trace where scripting does not support the program; then freeze and optimise.
 
-Of a program that was a TorchScript file, that file is run.
+If a program was a TorchScript file, that file is run.
 
-A trace writes down one path through the program. The tracer warns where a path was chosen, by a size (which is a
-tensor while it traces) or by values. Then the graph of torch.export is traced: in it choices by sizes are made, and
-it takes no program that chooses by values, since the trace would mean something else than the program. The profiling
-executor optimises on the second run of a graph, so the graph has been run twice when compiling is done.
+A trace records one path through the program. The tracer warns where a path was chosen, by a size (which is a tensor
+during tracing) or by values. In that case the graph of torch.export is traced: it has resolved choices by sizes, and
+torch.export rejects programs that choose by values, for which a trace would mean something else than the program. The
+profiling executor optimises on the second run of a graph, so the graph has been run twice when compiling is done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from driftline.programs.torchscript_file import embedded, load_embedded
 _PROFILING_RUNS = 2
 _PATH_CHOSEN = "Converting a tensor to a Python"  # a branch, a loop bound or a number was taken from a tensor
 
-Taken = tuple[Any, Callable[[Any], Compiled]]  # a graph, and how arrays get in and out of it
+Taken = tuple[Any, Callable[[Any], Compiled]]  # a graph, and a function that wraps it as a call on arrays
 
 
 _SCRIPT = """\
@@ -72,7 +72,7 @@ class TorchScript(TorchBackend):
     }
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
-        """It traces what it cannot script: a script says which of the two it was."""
+        """Return the script calls for the chosen mode: with `auto`, both scripting and tracing."""
         if framework != "torch":
             return ()
         mode, freeze = option(options, self, "mode"), _FREEZE if option(options, self, "freeze") == "true" else ""
@@ -108,7 +108,7 @@ class TorchScript(TorchBackend):
 
 
 class _Buffers:
-    """A scripted graph shares the model's buffers: what one run leaves in them must not reach the next."""
+    """Restores the model's buffers, which a scripted graph shares, so that one run does not affect the next."""
 
     def __init__(self, function: Any) -> None:
         found = list(function.buffers()) if hasattr(function, "buffers") else []
@@ -133,7 +133,7 @@ class _Buffers:
 
 
 def _own_file(program: OpenedProgram, data: bytes) -> Taken:
-    """The user's file, whose results have the names that they have in the archive that was made from it."""
+    """Load the user's own TorchScript file; its results get the names that they have in the archive made from it."""
     import torch
 
     calls = TorchCalls(program)
@@ -165,7 +165,7 @@ def _take_graph(program: OpenedProgram, mode: str) -> Taken:
 
 
 def _can_freeze(graph: Any) -> bool:
-    """Freezing takes a module in evaluation mode; in training mode it would change the meaning."""
+    """True if the graph can be frozen. Freezing a module in training mode would change its meaning."""
     import torch
 
     return isinstance(graph, torch.jit.ScriptModule) and not graph.training
@@ -179,7 +179,7 @@ def _script(program: OpenedProgram) -> Taken:
         if isinstance(graph, torch.jit.ScriptModule) and not graph._c._has_method("forward"):
             raise Unsupported("torch.jit.script leaves out an overloaded forward")  # as that of nn.LSTM
     except Exception as error:
-        # The scripting language is a small part of Python: what it does not compile, it does not support.
+        # The scripting language is a small part of Python: an error means that the program is not supported.
         raise Unsupported(f"torch.jit.script: {first_line(str(error))}") from error
 
     calls = TorchCalls(program)
@@ -206,12 +206,12 @@ def _trace(program: OpenedProgram) -> Taken:
 
 
 def _trace_captured(program: OpenedProgram, example: Sequence[Any], choice: str) -> Taken:
-    """The trace of what torch.export makes of the program, where the program itself chooses a path."""
+    """Trace the graph that torch.export makes of a program that chooses a path by a tensor."""
     said = f"torch.jit.trace: the program chooses a path by a tensor ({choice})"
     try:
         captured = capture(program)
         module = captured.exported.module(check_guards=False)
-        module._forward_pre_hooks.clear()  # they hold sizes against those of the export, a choice at each
+        module._forward_pre_hooks.clear()  # they compare sizes with those of the export, a branch for each
         graph, again = _traced(module, example)
     except Exception as error:
         # Either of them does not take the program. Neither is what the user asked for, so it is no failure.
@@ -224,7 +224,7 @@ def _trace_captured(program: OpenedProgram, example: Sequence[Any], choice: str)
 
 
 def _traced(module: Any, example: Sequence[Any]) -> tuple[Any, str | None]:
-    """A trace, and the line of the program at which a path was chosen."""
+    """Return a trace, and the line of the program at which a path was chosen, or None."""
     import torch
 
     with torch.no_grad(), warnings.catch_warnings(record=True) as caught:

@@ -254,7 +254,7 @@ class Tvm(Backend):
         return self.tried()[name]
 
     def context(self, options: Options, *instruments: Any) -> Any:
-        """A pass context with what the options ask for."""
+        """Return a TVM pass context with the options applied."""
         import tvm
 
         skipped = frozenset(listed(options, "skip"))
@@ -267,7 +267,7 @@ class Tvm(Backend):
 
 
 class ImportedModel:
-    """An ONNX model on its way through TVM, with the sizes of an example."""
+    """An ONNX model imported into TVM, with the sizes of an example."""
 
     def __init__(self, model: Any, example: Arrays) -> None:
         self._model = model
@@ -283,13 +283,13 @@ class ImportedModel:
         return from_onnx(self._model, shape_dict=self._shapes, dtype_dict=self._dtypes)
 
     def built(self, module: Any, target: str = "llvm") -> Compiled:
-        """The module, compiled by the default pipeline."""
+        """Compile the module with the default pipeline."""
         import tvm
 
         return self._runnable(tvm.compile(module, target=tvm.target.Target(target)))
 
     def plainly_built(self, module: Any, passes: Sequence[TvmPass]) -> Compiled:
-        """The module, compiled by the plain pipeline with these passes more."""
+        """Compile the module with the plain pipeline and these additional passes."""
         return self._runnable(plain_executable(module, passes))
 
     def _runnable(self, executable: Any) -> Compiled:
@@ -312,7 +312,7 @@ class ImportedModel:
 
 
 class _TvmTrials(PassTrials):
-    """A module at every stage of the plain pipeline: whether a pass changes it is seen without compiling."""
+    """A module at every stage of the plain pipeline, so that changes by a pass are detected without compiling."""
 
     together = True
     backend: Tvm
@@ -334,7 +334,7 @@ class _TvmTrials(PassTrials):
 
 
 def tvm_target(options: Options) -> str:
-    """TVM's own target, as TVM takes it; it compiles for an old processor unless it is told otherwise."""
+    """Return the options' target in TVM's format. By default TVM compiles for an old processor."""
     cpu = options.get("mcpu")
     if cpu == "native":
         from tvm.target import codegen
@@ -344,7 +344,7 @@ def tvm_target(options: Options) -> str:
 
 
 def _target_text(options: Options) -> str:
-    """The same as Python, for a script."""
+    """Return the target as Python code, for a script."""
     if options.get("mcpu") == "native":
         return 'tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()})'
     told = tvm_target(options)
@@ -352,7 +352,7 @@ def _target_text(options: Options) -> str:
 
 
 def _typed(settings: Options) -> dict[str, Any]:
-    """Values as TVM wants them: JSON, or text."""
+    """Convert values to the types that TVM expects: JSON where they parse, else text."""
     values: dict[str, Any] = {}
     for name, text in settings.items():
         try:
@@ -367,7 +367,7 @@ def _spelled(settings: Options) -> str:
 
 
 def transformed(module: Any, name: str, target: str = "llvm") -> Any:
-    """The module after a transform of the table."""
+    """Return the module after a transform of the table."""
     import tvm
     from tvm import relax
 

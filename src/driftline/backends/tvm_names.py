@@ -1,4 +1,4 @@
-"""The names of TVM's passes: those that compiling runs by itself, and the transforms that users call."""
+"""The names of TVM's passes: those of the default pipeline, and the transforms that users call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIPELINE = tuple(
     tirx.MakePackedAPI tirx.FP8StorageLegalize tirx.BF16StorageLegalize tirx.LowerTVMBuiltin tirx.LowerIntrin
     """.split()
 )
-# Without these nothing compiles: they lower what the next ones cannot take.
+# Passes without which nothing compiles: later passes need their lowering.
 REQUIRED = frozenset(
     """
     LegalizeOps CallTIRRewrite LowerAllocTensor LowerRuntimeBuiltin AttachGlobalSymbol tirx.BindTarget
@@ -30,7 +30,7 @@ REQUIRED = frozenset(
     """.split()
 )
 
-# Transforms of `tvm.relax.transform` that rewrite a graph and need no arguments; with what must run around them.
+# Transforms of `tvm.relax.transform` that rewrite a graph and need no arguments, with the passes they need around them.
 TRANSFORMS: dict[str, tuple[str, ...]] = {
     **{
         name: (name,)

@@ -1,8 +1,8 @@
-"""TVM's passes one at a time: the plain pipeline, and where in it each pass is put.
+"""TVM's passes one at a time: the plain pipeline, and the place of each pass in it.
 
-The plain pipeline has only the passes without which a program does not run. One pass more must not change what the
-program computes. A pass goes where TVM's own pipeline has it; a pass that no pipeline runs goes where its input is
-what it is written for (`_PLACES`). Passes that cannot be tried like that have a reason (`untried_reason`), and are no
+The plain pipeline has only the passes without which a program does not run. One additional pass must not change the
+program's results. A pass goes where TVM's own pipeline has it; a pass of no pipeline goes where its input has the form
+that it expects (`_PLACES`). Passes that cannot be tried in this way have a reason (`untried_reason`), and are no
 findings.
 """
 
@@ -32,12 +32,12 @@ PLAIN_TENSOR_IR = tuple(
     tirx.MakePackedAPI tirx.FP8StorageLegalize tirx.BF16StorageLegalize
     """.split()
 )
-# LLVM's own optimisations are not what is tried, and take most of the time of compiling.
+# LLVM's own optimisations are not under test, and take most of the compile time.
 PLAIN_TARGET = {"kind": "llvm", "opt-level": 0}
 PLAIN_HOST = ("tirx.LowerTVMBuiltin", "tirx.LowerIntrin")
 _PLAIN = frozenset((*PLAIN_RELAX, *PLAIN_TENSOR_IR, *PLAIN_HOST, "tirx.BindTarget"))
 
-# Passes of no default pipeline, with the step of the plain pipeline that they are put behind; "": before all of it.
+# Passes of no default pipeline, with the step of the plain pipeline after which they run; "": before all steps.
 _PLACES = {
     "AttachAttrLayoutFreeBuffers": "LegalizeOps",
     "AnnotateTIROpPattern": "LegalizeOps",
@@ -63,7 +63,7 @@ _PLACES = {
         "",
     ),
 }
-# What must have run before a pass, and what ends what it began.
+# The passes that must run before a pass, and those that complete its work.
 _BEFORE = {"FuseOps": ("AnnotateTIROpPattern",)}
 _AFTER = {"FuseOps": ("FuseTIR",)}
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
@@ -125,11 +125,11 @@ _IN_EVERY_PLAIN_PIPELINE = "nothing runs without it: there is no program without
 
 @dataclass(frozen=True)
 class TvmPass:
-    """A pass, and where it is tried."""
+    """A pass, and its place in the plain pipeline."""
 
     name: str  # as TVM's instruments say it: `FuseOps`, `tirx.UnrollLoop`
     level: str  # RELAX or TENSOR_IR
-    place: str  # the step of the plain pipeline that it is put behind; "": before all of it
+    place: str  # the step of the plain pipeline after which it runs; "": before all steps
     make: Callable[[], Any]  # the pass of TVM
 
     @property
@@ -141,14 +141,14 @@ class TvmPass:
         return _AFTER.get(self.name, ())
 
     def steps(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """The pass with what must stand around it, by name; not what is known already."""
+        """Return the pass with the passes that must run before and after it, by name, except those in `known`."""
         around = {name: made(name) for name in (*self.before, *self.after) if name not in known}
         before = {name: around[name] for name in self.before if name in around}
         return {**before, self.name: self.make(), **around}
 
 
 def made(name: str) -> Any:
-    """The pass of this name."""
+    """Create the pass of this name. Raises `NotImplementedError` if this release of TVM does not have it."""
     import tvm.relax
     import tvm.s_tir
     import tvm.tirx
@@ -166,14 +166,14 @@ def level_of(name: str) -> str:
 
 
 def known_passes() -> dict[str, TvmPass]:
-    """Every pass that can be tried, by name."""
+    """Return every pass that can be tried, by name."""
     names = [*PIPELINE, *TRANSFORMS, *_PLACES]
     tried = dict.fromkeys(name for name in names if name not in _UNTRIED and name not in _PLAIN)
     return {name: TvmPass(name, level_of(name), _place(name), lambda name=name: made(name)) for name in tried}  # type: ignore[misc]
 
 
 def _place(name: str) -> str:
-    """Where the default pipeline has it, or the table says."""
+    """Return the step of the plain pipeline after which a pass runs: as in the default pipeline, or by the table."""
     if name in _PLACES or name not in PIPELINE:
         return _PLACES.get(name, "")
     plain = PLAIN_RELAX if level_of(name) == RELAX else PLAIN_TENSOR_IR
@@ -182,7 +182,8 @@ def _place(name: str) -> str:
 
 
 def listed_passes(tried: Mapping[str, TvmPass]) -> list[CompilerPass]:
-    """The passes that are tried, and all others that this release of TVM has, with the reason. In a worker."""
+    """Return the passes that are tried, and all others of this TVM release with the reason why not. Called in a
+    worker."""
     found = [CompilerPass(one.name, one.level) for one in tried.values()]
     for name in sorted({*_public_names(), *PIPELINE} - tried.keys()):
         found.append(CompilerPass(name, level_of(name), untried_reason(name)))
@@ -196,7 +197,7 @@ def untried_reason(name: str) -> str:
 
 
 def _public_names() -> set[str]:
-    """What the modules of passes offer. Functions that are written with a capital make passes."""
+    """Return the names of passes that TVM's modules offer; functions whose name starts with a capital create passes."""
     import types
 
     import tvm.relax
@@ -214,7 +215,7 @@ def _public_names() -> set[str]:
 
 
 def _is_module_pass(value: Any) -> bool:
-    """A class that `tvm.transform.module_pass` or its like has wrapped; not the classes of passes themselves."""
+    """True for a class wrapped by `tvm.transform.module_pass` or similar; False for the base classes of passes."""
     import tvm.ir.transform
 
     own = getattr(value, "__module__", "").startswith("tvm.relax.transform.")
@@ -222,7 +223,7 @@ def _is_module_pass(value: Any) -> bool:
 
 
 def in_turn(names: Sequence[str], passes: Sequence[TvmPass] = ()) -> Callable[[Any], Any]:
-    """The plain passes of these names one after the other, with the others each in its place."""
+    """Return a function that runs the plain passes of these names in order, with the other passes in their places."""
     steps: dict[str, Any] = {}  # by name: several passes may need the same one before or after them
 
     def put(place: str) -> None:
@@ -244,7 +245,7 @@ def in_turn(names: Sequence[str], passes: Sequence[TvmPass] = ()) -> Callable[[A
 
 
 def plain_executable(module: Any, passes: Sequence[TvmPass]) -> Any:
-    """The module through the plain pipeline with these passes more, compiled."""
+    """Compile a module with the plain pipeline and these additional passes."""
     import tvm
 
     relax, tensor_ir = ([one for one in passes if one.level == level] for level in (RELAX, TENSOR_IR))
@@ -253,14 +254,14 @@ def plain_executable(module: Any, passes: Sequence[TvmPass]) -> Any:
 
 
 def plain_functions(module: Any, passes: Sequence[TvmPass]) -> Any:
-    """TensorIR functions through their part of the plain pipeline with these passes more, compiled."""
+    """Compile TensorIR functions with their part of the plain pipeline and these additional passes."""
     import tvm
 
     return tvm.compile(module, target=tvm.target.Target(PLAIN_TARGET), tir_pipeline=_registered(passes))
 
 
 def _registered(passes: Sequence[TvmPass]) -> str:
-    """The name of a pipeline of TensorIR: TVM takes one by its name only."""
+    """Register a TensorIR pipeline with these passes, and return its name: TVM accepts pipelines by name only."""
     from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
     lowered = in_turn(PLAIN_TENSOR_IR, passes)
@@ -308,13 +309,14 @@ SCRIPT_IMPORTS = ("import functools", "from tvm.tirx.compilation_pipeline import
 
 
 def plain_script(one: TvmPass | None) -> str:
-    """The plain pipeline with one pass more, as a user writes it."""
+    """Return the plain pipeline with one more pass, as a user would write it."""
     relax = _written(PLAIN_RELAX, RELAX, [one] if one else [])
     return plain_steps([one] if one else []) + _SCRIPT.format(relax=relax, target=PLAIN_TARGET)
 
 
 def plain_steps(passes: Sequence[TvmPass]) -> str:
-    """The part of it about TensorIR, which registers the pipeline `plain`. The last pass is the one in question."""
+    """Return the TensorIR part of the script, which registers the pipeline `plain`. The last pass is the one under
+    test."""
     return _STEPS.format(
         about=f"{passes[-1].name} is the one that is tried" if passes else "no other is tried",
         arguments={one.name: _ARGUMENTS[one.name] for one in passes if one.name in _ARGUMENTS},
@@ -324,7 +326,7 @@ def plain_steps(passes: Sequence[TvmPass]) -> str:
 
 
 def _written(names: Sequence[str], level: str, passes: Sequence[TvmPass]) -> str:
-    """The names of a plain pipeline, with those of these passes in their places."""
+    """Return the pass names of a plain pipeline, with these passes in their places."""
     told = {"": ""} | {name: name for name in names}
     for one in passes:
         if one.level == level:
@@ -333,8 +335,8 @@ def _written(names: Sequence[str], level: str, passes: Sequence[TvmPass]) -> str
 
 
 class PlainStages:
-    """A module on its way through the plain pipeline: what each pass is given, made once. A module of TensorIR
-    functions alone begins at the second level. `always` are passes that it cannot do without."""
+    """A module at the stages of the plain pipeline, each computed once. A module of TensorIR functions alone begins at
+    the second level. `always` are passes that it needs."""
 
     def __init__(self, module: Any, level: str = RELAX, always: Sequence[TvmPass] = ()) -> None:
         import tvm
@@ -345,7 +347,7 @@ class PlainStages:
         self._kept[level, ""] = module if level == RELAX else self._functions(module)
 
     def changed_by(self, one: TvmPass) -> bool:
-        """Does the pass itself change the module? What must run before it does not count."""
+        """True if the pass itself changes the module; changes by passes that must run before it do not count."""
         import tvm_ffi
 
         with self._target:
@@ -355,7 +357,7 @@ class PlainStages:
             return not tvm_ffi.structural_equal(before, one.make()(before))
 
     def flattened(self) -> list[Any]:
-        """The TensorIR functions, lowered to loops over buffers of one dimension."""
+        """Return the TensorIR functions, lowered to loops over one-dimensional buffers."""
         with self._target:
             return list(self._at(TENSOR_IR, "tirx.FlattenBuffer").functions.values())
 
@@ -373,7 +375,7 @@ class PlainStages:
         return self._kept[level, place]
 
     def _functions(self, module: Any) -> Any:
-        """The TensorIR functions alone, with their target, as `tvm.compile` takes them out."""
+        """Return a module of the TensorIR functions alone, bound to the target, as `tvm.compile` extracts them."""
         import tvm
         from tvm.tirx import PrimFunc
         from tvm.tirx.transform import BindTarget

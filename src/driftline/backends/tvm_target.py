@@ -1,4 +1,4 @@
-"""TVM's targets as people write them: TVM 0.27 takes `llvm`, or JSON, and no longer `llvm -mcpu=generic`."""
+"""Converts TVM's targets to the format of TVM 0.27: `llvm` or JSON, no longer `llvm -mcpu=generic`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LISTS = ("mattr", "keys", "libs")
 
 
 def read_target(text: str) -> str:
-    """The target as TVM takes it: a name, or JSON."""
+    """Return the target in TVM's format: a name, or JSON."""
     kind, *options = text.split() or [""]
     if text.lstrip().startswith("{") or not options:
         return text.strip()

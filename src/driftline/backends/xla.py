@@ -60,7 +60,7 @@ _REJECTIONS = (  # Python that depends on values, which a compiler of whole prog
     "NonConcreteBooleanIndexError",
 )
 _PASS = re.compile(r"[\w-]+")
-# The passes of XLA's pipeline for CPUs that only make a program better. The others lower it: nothing runs without them.
+# The passes of XLA's CPU pipeline that only optimise. The others lower the program, and are always needed.
 OPTIMISING = tuple(
     """
     algsimp batch-dot-simplification conditional-to-select constant_folding cse dce fusion
@@ -70,7 +70,7 @@ OPTIMISING = tuple(
     zero_sized_hlo_elimination
     """.split()
 )
-# Names of `xla_cpu_max_isa`, each with what a processor must have for it.
+# Values of `xla_cpu_max_isa`, each with the processor features that it needs.
 _INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     X86: {
         "SSE4_2": ("sse4_2",),
@@ -219,7 +219,7 @@ class Xla(Backend):
         return program.framework == "torch"  # torch.export gives the graph its sizes; JAX traces again
 
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
-        """The passes that change the program: XLA writes the program down after each of them."""
+        """Return the passes that change the program: XLA can write the program to a file after each of them."""
         if ONE_PASS in options:
             return []
         with tempfile.TemporaryDirectory() as folder:
@@ -250,7 +250,7 @@ class Xla(Backend):
 
 
 def xla_config(options: Options) -> dict[str, object]:
-    """The configuration of XLA that a target's options stand for."""
+    """Return the XLA configuration for a target's options."""
     settings: dict[str, object] = {}
     if name := options.get(ONE_PASS):
         settings["xla_backend_optimization_level"] = 0
@@ -266,13 +266,14 @@ def xla_config(options: Options) -> dict[str, object]:
 
 
 def xla_instruction_sets(processor: Processor) -> list[str]:
-    """What `xla_cpu_max_isa` may be, below what the processor has at most."""
+    """Return the values of `xla_cpu_max_isa` below the processor's best instruction set."""
     sets = _INSTRUCTION_SETS.get(processor.machine, {})
     return [name for name, features in sets.items() if processor.has(*features)][:-1]
 
 
 def _known_flags() -> list[str]:
-    """There is no interface that lists them: they stand in the library, which is large, so this is for mistakes."""
+    """Return XLA's flags, read from its large library, since no interface lists them. Used only to suggest
+    corrections."""
     found: set[str] = set()
     for place in importlib.metadata.files("jaxlib") or ():
         if place.name.startswith("libjax_common"):
@@ -282,8 +283,8 @@ def _known_flags() -> list[str]:
 
 
 class _HloTrials(PassTrials):
-    """The HLO of a JAX program with one pass, and without any. Only the passes that change it in the whole pipeline are
-    asked about: each costs a compilation."""
+    """Compares the HLO of a JAX program with one pass to that without any. Only passes that change the program in the
+    whole pipeline are tried, since each costs a compilation."""
 
     def __init__(self, backend: Xla, program: OpenedProgram) -> None:
         super().__init__(backend, program)
@@ -326,7 +327,7 @@ def _jax_runner(program: OpenedProgram, settings: Mapping[str, object]) -> Compi
 
 
 def _jitted(program: OpenedProgram, settings: Mapping[str, object]) -> tuple[Any, bool]:
-    """The program under `jax.jit`, and whether its file switches 64-bit types on."""
+    """Return the program under `jax.jit`, and whether its file enables 64-bit types."""
     import jax
 
     live, wide = load_with_own_precision(program)
@@ -334,7 +335,8 @@ def _jitted(program: OpenedProgram, settings: Mapping[str, object]) -> tuple[Any
 
 
 def load_with_own_precision(program: OpenedProgram) -> tuple[LiveProgram, bool]:
-    """The program, and whether its file switches 64-bit types on. Another program's choice must not reach this one."""
+    """Load the program, and return whether its file enables 64-bit types. An earlier program's choice is reset
+    first."""
     import jax
 
     default = os.environ.get("JAX_ENABLE_X64", "").lower() in ("1", "true", "t", "yes", "y", "on")
@@ -351,7 +353,8 @@ def call(live: LiveProgram, arrays: Any) -> Any:
 
 
 def leaves_of(result: Any) -> dict[str, Any]:
-    """Every array of a result by name; Python numbers become arrays, and random keys the numbers behind them."""
+    """Return every array of a result by name; Python numbers become arrays, and random keys their underlying
+    numbers."""
     import jax
     import jax.numpy as jnp
 

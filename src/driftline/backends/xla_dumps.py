@@ -1,6 +1,6 @@
-"""Which passes of XLA changed a program: it writes the program down after each of them, when asked to.
+"""Finds which passes of XLA changed a program, from the files that XLA can write after each pass.
 
-`xla_dump_hlo_pass_re=.*` writes after those passes only that changed something, which costs little.
+With `xla_dump_hlo_pass_re=.*` XLA writes a file only after passes that changed something, which costs little.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _MARKS = ("pipeline-start",)  # no pass: where a pipeline begins
 
 
 def dump_settings(folder: Path | str) -> dict[str, object]:
-    """What XLA must be told to write its passes down in that folder."""
+    """Return the settings that make XLA write its passes to that folder."""
     return {"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": ".*"}
 
 
 def dumps_already(environment: Mapping[str, str]) -> bool:
-    """Does the user have XLA write its programs down? They go where the user wants them, and we read none."""
+    """True if the user already makes XLA write its programs to a folder; those files are not read."""
     return "--xla_dump_to" in environment.get("XLA_FLAGS", "")
 
 
 def taken_passes(folder: Path) -> list[str]:
-    """The passes whose dumps lie there, each once, in order; the folder is emptied."""
+    """Return the passes that have a dump in the folder, without duplicates, in order; empties the folder."""
     names = []
     for path in sorted(folder.iterdir()):
         if found := _AFTER.search(path.name):
@@ -35,13 +35,13 @@ def taken_passes(folder: Path) -> list[str]:
 
 
 class ProcessDumps:
-    """For an XLA that reads its flags once, when a process compiles for the first time: all of them are dumped then."""
+    """Dumps for an XLA that reads its flags once per process, at the first compilation: every compilation is dumped."""
 
     def __init__(self) -> None:
         self._folder: Path | None = None
 
     def prepare(self, environment: Mapping[str, str]) -> str:
-        """The flags to set before the first compilation: those that are set already, and ours."""
+        """Return the flags to set before the first compilation: the existing ones, and those for dumps."""
         set_already = environment.get("XLA_FLAGS", "")
         if self._folder is None and dumps_already(environment):
             return set_already

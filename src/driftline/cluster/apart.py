@@ -1,4 +1,4 @@
-"""An examination in another process than the hunt's, by a node of a cluster.
+"""Examines a suspect in another process than the hunt's, on a node of a cluster.
 
 What it finds is recorded in a store of its own, which goes back whole: it is small, and holds tensors of failures only.
 """
@@ -19,13 +19,13 @@ from driftline.store import Bug, Store
 
 @dataclass(frozen=True)
 class ExaminedApart:
-    """An examined suspect, with the store that holds what was found: path below it -> content."""
+    """An examined suspect, with the files of the store that holds its findings: path below the store -> content."""
 
     examined: ExaminedSuspect
     files: dict[str, bytes] = field(default_factory=dict)
 
     def unpack(self, folder: Path) -> Path:
-        """The store of the examination, written out again."""
+        """Write the files of the examination's store below `folder`, and return the store's path."""
         for name, content in self.files.items():
             path = folder / "store" / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ class ExaminedApart:
 
 
 def examine_apart(pool: Pool, order: SuspectOrder, library: Library | None, known: tuple[Bug, ...]) -> ExaminedApart:
-    """An examination; `known` are bugs of the hunt's store."""
+    """Examine a suspect in a temporary store, and return the result with that store. `known`: the hunt's bugs."""
     elsewhere = {bug.id: bug for bug in known}
     with TemporaryDirectory(prefix="driftline-apart-") as folder:
         path = Path(folder) / "store"

@@ -30,7 +30,7 @@ JOINING = 120.0  # seconds within which a node has to answer
 
 @dataclass(frozen=True)
 class ClusterAddress:
-    """`local:N` starts N nodes on this machine; anything else is where a cluster is."""
+    """The address of a cluster: `local:N` starts N nodes on this machine, anything else names a running cluster."""
 
     text: str
 
@@ -56,14 +56,14 @@ def require_ray() -> None:
 
 @contextlib.contextmanager
 def cluster_crew(address: ClusterAddress, cores: int, store: Store, library: Library | None) -> Iterator[Crew]:
-    """The nodes at an address, connected inside the block. `cores` of this machine are shared out among local nodes."""
+    """Connect to the cluster at an address, or start it; yields its crew. Local nodes share `cores` of this machine."""
     require_ray()
     # What Ray would send home is nobody's business; and it warns about its own plans on every start.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if address.local_nodes:
         os.environ[_LOOPBACK] = "0"  # read when Ray is imported: its nodes then listen to this machine alone
-        os.environ.setdefault("RAY_worker_niceness", "0")  # else they get nothing beside what this machine also does
+        os.environ.setdefault("RAY_worker_niceness", "0")  # else other work of this machine would starve them
     import ray
 
     with contextlib.ExitStack() as stack:
@@ -103,7 +103,7 @@ def _local_nodes(count: int, cores: int) -> Iterator[str]:
 
 
 def _require_alike() -> None:
-    """Other releases of Driftline would make other programs of the same seed."""
+    """Raise if a node has another release of Driftline: it would make other programs of the same seed."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

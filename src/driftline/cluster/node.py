@@ -1,5 +1,5 @@
-"""What runs on a node of a cluster, in a process that Ray keeps: orders are carried out with a pool of its own. What
-must be told apart by the hunt is a value: an exception of Ray says that a process or a node died."""
+"""Code that runs on a node of a cluster, in a process that Ray keeps, with its own pool. Results that the hunt must
+distinguish are returned as values: a Ray exception means that a process or a node died."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def release_here() -> str:
 
 @dataclass
 class _Node:
-    """What a process on a node keeps between orders."""
+    """State of a node's process that is kept between orders."""
 
     pool: Pool | None = None
 

@@ -51,10 +51,10 @@ class RayCrew:
 
     def begin(self, lanes: Sequence[tuple[Target, str]], plugins: Sequence[str], going: Callable[[], bool]) -> None:
         for target, _ in lanes:
-            pinned(target, ray.cluster_resources())  # a compiler that no node has is told before anything is done
+            pinned(target, ray.cluster_resources())  # fail early for a compiler that no node has
 
     def ready(self, target: Target, form: str) -> bool:
-        return True  # each node imports what it is asked for
+        return True  # each node imports the compilers of its orders
 
     def screen(self, order: TurnOrder) -> list[Screened]:
         order = replace(order, pieces=1)  # a task has one processor
@@ -69,7 +69,8 @@ class RayCrew:
     def match(
         self, suspects: Sequence[Suspect], target: Target, form: str, options: CheckOptions
     ) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
-        """None: at the end of its time a hunt leaves the cluster to others. `--resume` examines them."""
+        """Return an empty iterator: at the end of its time a hunt leaves the cluster to others. `--resume` examines the
+        suspects."""
         return iter(())
 
     def interrupt(self) -> None:

@@ -1,4 +1,4 @@
-"""Which compilers a node has, told to Ray as resources: a program goes to a node that has the release it is for."""
+"""The compilers of a node as Ray resources, so that a program runs on a node with the release it is for."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 
-MANY = 1000.0  # of a resource that only says what a node has
+MANY = 1000.0  # the amount of a resource that only states that a node has it
 
 
 def resource_of(target: Target) -> str:
-    """The name by which a node says that it has this compiler in this release."""
+    """Return the Ray resource name of a compiler in a release."""
     return f"{target.backend}-{target.version or BACKENDS.get(target.backend).version()}"
 
 
 def resources_here() -> dict[str, float]:
-    """What a node with the packages of this interpreter has to offer, for `ray start --resources`."""
+    """Return the resources of a node with this interpreter's packages, for `ray start --resources`."""
     here = {}
     for target, backend in each_backend():
         if not isinstance(backend, Skipped) and backend.installed().available:
@@ -28,7 +28,8 @@ def resources_here() -> dict[str, float]:
 
 
 def pinned(target: Target, offered: Mapping[str, float]) -> dict[str, float]:
-    """The resources that a node must have for this target. Where no node says what it has, any will do."""
+    """Return the resources that a node must have for a target; empty if no node declares any release of its
+    compiler."""
     told = sorted(name for name in offered if name.startswith(f"{target.backend}-"))
     wanted = resource_of(target)
     if told and wanted not in told:

@@ -1,4 +1,4 @@
-"""What was found by an examination in another process, recorded in the store of the hunt."""
+"""Records the findings of examinations in other processes in the store of the hunt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from driftline.store.store import sound_bugs
 
 
 class Taker:
-    """The store of a hunt whose suspects are examined elsewhere. Safe to use from several threads."""
+    """The store of a hunt whose suspects are examined in other processes. Thread-safe."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -25,17 +25,17 @@ class Taker:
         self._known = {bug.id: slim(bug) for bug in sound_bugs(store)}
 
     def known(self, target: Target) -> tuple[Bug, ...]:
-        """The bugs of a compiler, as an examiner has to know them."""
+        """Return the known bugs of a target's compiler, in the short form that an examiner needs (`slim`)."""
         with self._lock:
             return tuple(bug for bug in self._known.values() if bug.fingerprint.backend == target.backend)
 
     def note(self, bugs: Iterable[Bug]) -> None:
-        """The hunt has recorded these by itself: whoever examines elsewhere must know them too."""
+        """Add bugs that the hunt recorded itself to the known ones, so that examiners elsewhere see them too."""
         with self._lock:
             self._known |= {bug.id: slim(self._store.bug(bug.id)) for bug in bugs}
 
     def taken(self, there: ExaminedApart) -> ExaminedSuspect:
-        """Record here what was found there. One bug may have been found by two at once: it is new once."""
+        """Record the findings of an examination here. A bug that two examinations found counts as new once."""
         if not there.files:
             bugs = tuple((self._store.bug(bug.id), False) for bug, _ in there.examined.bugs)
             return replace(there.examined, bugs=bugs)
@@ -51,7 +51,7 @@ class Taker:
 
 
 def take_over(theirs: Store, mine: Store, name: str) -> Bug:
-    """A bug of another store with its findings, recorded in this one; what is there already stays."""
+    """Copy a bug with its findings from `theirs` to `mine`; findings that are already there stay unchanged."""
     bug = theirs.bug(name)
     kept = bug
     for finding in bug.findings:
@@ -71,7 +71,7 @@ def take_over(theirs: Store, mine: Store, name: str) -> Bug:
 
 
 def slim(bug: Bug) -> Bug:
-    """What an examiner asks of a known bug: its name, its status, how many findings it has; of an error, which."""
+    """Return the bug with only what an examiner needs: id, status, number of findings, and the evidence of errors."""
     error = bug.fingerprint.kind == Kind.ERROR
     kept = [{"evidence": one.verdict.get("evidence")} if error else {} for one in bug.findings]
     findings = [replace(one, verdict=verdict, execution={}) for one, verdict in zip(bug.findings, kept, strict=True)]

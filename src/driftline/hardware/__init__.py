@@ -1,4 +1,4 @@
-"""What a device can run: profiles, constraints, and the graphs that they are held against.
+"""Hardware profiles: what a device can run, its constraints, and the facts about graphs that they are checked against.
 
 A *profile* (`profile.py`) names a device and its *constraints* (`constraints/`, one idea to a file). A constraint reads
 plain *facts* about a graph (`facts.py`), never the graph itself, and says where it is broken (`violation.py`). Only

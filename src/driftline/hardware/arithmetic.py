@@ -1,4 +1,4 @@
-"""How a device computes, where that is not what the processor does: what `compute.py` imitates."""
+"""The arithmetic of a device, where it differs from the processor's; `compute.py` imitates it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _width(value: Any) -> str:
 
 @dataclass(frozen=True)
 class DeviceArithmetic:
-    """The section `[compute]` of a profile. Nothing set: as the processor computes."""
+    """The section `[compute]` of a profile. Unset fields mean the processor's own arithmetic."""
 
     accumulate: str = ""  # the type in which partial sums of products and reductions are kept
     block: int = 16  # how many terms are summed exactly before the partial sum is rounded

@@ -1,8 +1,8 @@
-"""Computing like the device: every operator of an ATen graph, with its results as the device would have them.
+"""Imitates a device's arithmetic: runs an ATen graph and rounds the result of every operator as the device would.
 
-An approximation, on purpose a simple one: products and sums keep their partial sums in a narrow type, rounded after
-each block of terms; results are rounded to the type in which tensors lie; subnormal numbers become zero; integers
-saturate. Everything else is computed as torch does it.
+A deliberately simple approximation: products and sums keep their partial sums in a narrow type, rounded after each
+block of terms; results are rounded to the storage type of tensors; subnormal numbers become zero; integers saturate.
+Everything else is computed by torch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _INTEGER_SUMS = {"add", "sub", "mul", "neg", "rsub", "sum", "mm", "bmm", "addmm"
 
 
 class DeviceInterpreter:
-    """Runs a graph module node by node."""
+    """Runs a graph module node by node, with the arithmetic of a device."""
 
     def __init__(self, module: Any, arithmetic: DeviceArithmetic) -> None:
         import torch.fx
@@ -68,7 +68,7 @@ class _Device:
         return tree_map(self._stored, result)
 
     def _imitated(self, name: str, args: Any, kwargs: Any) -> Any:
-        """The result of an operator that the device computes in its own way; None for the others."""
+        """Return the result of an operator that the device computes in its own way, or None for other operators."""
         import torch
 
         tensors = [one for one in args if isinstance(one, torch.Tensor)]
@@ -107,7 +107,7 @@ class _Device:
         return None
 
     def _product(self, left: Any, right: Any) -> Any:
-        """Blocks of the inner dimension are multiplied exactly, and added to a partial sum in the narrow type."""
+        """Multiply matrices: blocks of the inner dimension are exact, and are added in the narrow type."""
         import torch
 
         narrow = getattr(torch, self._arithmetic.accumulate)
@@ -120,7 +120,7 @@ class _Device:
         return total.to(left.dtype)
 
     def _convolution(self, call: _Convolution) -> Any:
-        """A convolution over two dimensions as a product of unfolded windows; others are computed as torch does it."""
+        """Compute a two-dimensional convolution as a product of unfolded windows; None for other convolutions."""
         import torch
 
         given, weight, bias, groups = call.given, call.weight, call.bias, call.groups
@@ -160,7 +160,7 @@ class _Device:
         return total.to(dtype).reshape(shape)
 
     def _stored(self, value: Any) -> Any:
-        """A tensor as it lies in the device's memory."""
+        """Return a tensor with its values rounded as in the device's memory."""
         import torch
 
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():

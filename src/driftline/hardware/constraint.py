@@ -1,4 +1,4 @@
-"""What a constraint is: a small frozen dataclass that reads facts, and its settings, which profiles may name.
+"""The base class of constraints: a frozen dataclass that reads facts about a graph, with settings for profiles.
 
 A constraint is a plugin:
 
@@ -12,8 +12,8 @@ A constraint is a plugin:
                 if tensor.shape and tensor.shape[0] % self.rows:
                     yield Broken(f"{tensor} has {tensor.shape[0]} rows", f"multiples of {self.rows}")
 
-Then `[even]` with `rows = 4` may stand in a profile. What is set wrongly is a ValueError, whose words follow the name
-of the setting.
+Then `[even]` with `rows = 4` may be used in a profile. A reader of a setting raises a ValueError for a wrong value,
+with a message that continues after the name of the setting.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _READ, _HELP = "read", "help"
 
 @dataclass(frozen=True)
 class Broken:
-    """What is found, the rule that it breaks, and what would fit."""
+    """What was found at a node, the rule that it breaks, and what would satisfy the rule."""
 
     value: str
     wanted: str
@@ -42,7 +42,7 @@ class Broken:
 
 
 def setting(read: SettingReader, help: str, **keywords: Any) -> Any:
-    """A field of a constraint that a profile may set; `read` turns the value from the file into that of the field."""
+    """Return a dataclass field that a profile may set; `read` converts the value from the file, `help` describes it."""
     return dataclasses.field(metadata={_READ: read, _HELP: help}, **keywords)
 
 
@@ -58,7 +58,7 @@ class Constraint:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        """Values given in Python go through the same readers as those of a file."""
+        """Convert values given in Python with the same readers as values from a file."""
         for one in settings(type(self)):
             value = getattr(self, one.name)
             if value is not None and value != one.default:
@@ -68,7 +68,7 @@ class Constraint:
                     raise ValueError(f"{type(self).__name__}({one.name}={value!r}): {error}") from None
 
     def violations(self, graph: GraphFacts) -> Iterator[Violation]:
-        """Where the graph breaks this constraint."""
+        """Yield the violations of this constraint in a graph."""
         for node in graph.nodes:
             if node.operator == OUTPUT or node.passes_on or (self.only and not node.matches(self.only)):
                 continue
@@ -81,12 +81,12 @@ class Constraint:
         )
 
     def broken_by(self, node: NodeFacts) -> Iterable[Broken]:
-        """What is wrong with one node."""
+        """Yield or return what is wrong with one node."""
         return ()
 
     def tensors(self, node: NodeFacts) -> tuple[TensorFacts, ...]:
-        """The tensors of a node to look at. All tensors of a graph are the results of some node; where only some
-        operators are looked at, what they read counts too. A result that nothing reads need not be computed."""
+        """Return the tensors of a node to check. Every tensor is the result of some node; if the constraint applies to
+        some operators only, the inputs of the node are included. Results that nothing reads are left out."""
         return tuple(dict.fromkeys((*node.inputs, *node.results))) if self.only else node.results
 
     def to_json(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Constraint:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v not in (None, ())}
 
     def to_python(self) -> str:
-        """As it is written in Python."""
+        """Return the constraint as a Python expression."""
         given = [
             f"{one.name}={getattr(self, one.name)!r}"
             for one in settings(type(self))
@@ -135,7 +135,7 @@ def byte_count(value: Any) -> int:
 
 
 def patterns(value: Any) -> tuple[str, ...]:
-    """Names of operators; also torch's own operators, given in Python."""
+    """Validate a list of operator names, and return them; torch's own operators are accepted in Python."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ValueError(f"must be a list of names of operators, such as ['mm', '*softmax*'], not {value!r}")
     names = tuple(one if isinstance(one, str) else getattr(one, "__name__", str(one)) for one in value)
@@ -176,7 +176,7 @@ C = TypeVar("C", bound=type[Constraint])
 
 
 def register_constraint(key: str) -> Callable[[C], C]:
-    """Class decorator: the constraint may then stand in profiles, under this name."""
+    """Class decorator: make the constraint available in profiles under the name `key`."""
 
     def register(cls: C) -> C:
         cls.key = key

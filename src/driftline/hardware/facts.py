@@ -1,4 +1,4 @@
-"""What constraints are held against: a graph as plain values, without torch."""
+"""Facts about a graph that constraints read: plain values, without torch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class TensorFacts:
-    """A tensor of a graph. A size that is open has the value of the example."""
+    """A tensor of a graph. A symbolic size has the value that it has for the example inputs."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -59,17 +59,17 @@ class NodeFacts:
     arguments: tuple[str, ...] = ()  # names of the nodes that it reads
     source: SourceLine | None = None
     reduced: int = 0  # how many elements go into one element of the result, where it is a reduction or a product
-    passes_on: bool = False  # picks one of several results: its tensors are those of another node
-    unread: tuple[int, ...] = ()  # which outputs nothing reads, as the logarithms that attention keeps for a backward
+    passes_on: bool = False  # selects one of several results: its tensors belong to another node
+    unread: tuple[int, ...] = ()  # unread outputs, such as the logarithms that attention keeps for a backward
 
     @property
     def short(self) -> str:
-        """`mm` of `aten.mm`."""
+        """The last part of the operator's name: `mm` for `aten.mm`."""
         return self.operator.rpartition(".")[2]
 
     @property
     def results(self) -> tuple[TensorFacts, ...]:
-        """The outputs that something reads."""
+        """The outputs that another node reads."""
         return tuple(tensor for at, tensor in enumerate(self.outputs) if at not in self.unread)
 
     @property
@@ -77,14 +77,15 @@ class NodeFacts:
         return self.operator not in (INPUT, OUTPUT)
 
     def matches(self, patterns: tuple[str, ...]) -> bool:
-        """By the whole name, the short one, or the short one without underscores in front; `*` stands for anything."""
+        """True if a pattern matches the operator: its full name, its short one, or that without leading underscores.
+        `*` is a wildcard."""
         names = {self.operator, self.short, self.short.strip("_")}
         return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
 @dataclass(frozen=True)
 class GraphFacts:
-    """One graph that a compiler is given."""
+    """The facts about one graph that a compiler is given."""
 
     name: str  # as in "graph 0", "graph 0 forward"
     nodes: tuple[NodeFacts, ...]
@@ -96,6 +97,6 @@ class GraphFacts:
         return dict(Counter(node.operator for node in self.calls()).most_common())
 
     def dtypes(self) -> dict[str, int]:
-        """How many tensors there are of each type."""
+        """Return the number of tensors of each dtype."""
         made = [tensor.dtype for node in self.nodes if not node.passes_on for tensor in node.outputs]
         return dict(Counter(made).most_common())

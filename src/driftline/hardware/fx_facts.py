@@ -1,4 +1,4 @@
-"""The facts of an FX graph: of Dynamo's graphs, and of those that AOTAutograd makes. Imports torch when called."""
+"""Reads facts from FX graphs of Dynamo and AOTAutograd. Imports torch when called."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from driftline.hardware.facts import INPUT, OUTPUT, GraphFacts, NodeFacts, Sourc
 _FRAME = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+), in [^\n]*(?:\n    (?P<code>[^\n]*))?')
 _PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "addmv", "mv", "dot", "matmul", "linear"}
 _CONVOLUTIONS = re.compile(r"_?conv")
-# Reductions along one dimension that keep its size, so that the shapes of what is read and made do not tell.
+# Reductions along one dimension that keep its size, so that the shapes do not show the reduction.
 _ALONG = {"softmax", "_softmax", "log_softmax", "_log_softmax", "cumsum", "cumprod", "logcumsumexp", "_safe_softmax"}
 _NORMS = re.compile(r"(native_|rms_)?(layer|group|batch|rms)_norm|logsumexp|(linalg_)?(vector_)?norm")
 _REDUCTIONS = {"sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "any", "all", "var", "std"}
 
 
 def facts_of(module: Any, name: str) -> list[GraphFacts]:
-    """The facts of a graph, and of graphs inside it (the branches of `torch.cond`, the body of a loop)."""
+    """Return the facts of a graph and of the graphs inside it (branches of `torch.cond`, bodies of loops)."""
     import torch.fx
 
     storages: dict[int, int] = {}
@@ -50,7 +50,7 @@ def _node(node: Any, module: Any, storages: dict[int, int]) -> NodeFacts:
 
 
 def _value(node: Any, module: Any) -> Any:
-    """The example value of a node: Dynamo and AOTAutograd keep it in different places."""
+    """Return the example value of a node, which Dynamo and AOTAutograd store under different keys."""
     if node.op == "get_attr":
         value: Any = module
         for part in node.target.split("."):
@@ -70,7 +70,7 @@ def tensors_of(node: Any, module: Any, storages: dict[int, int]) -> Iterator[Ten
 
 
 def _unread(node: Any, module: Any) -> Iterator[int]:
-    """Of a node with several results, the places of the tensors that nothing picks."""
+    """Yield the positions of the tensors in a node's results that no other node reads."""
     import operator
 
     import torch
@@ -117,7 +117,7 @@ def _formats(rank: int) -> Iterator[tuple[str, Any]]:
 
 
 def size_hint(size: Any) -> int:
-    """An open size by the value of the example; one that only the data tells counts as 1."""
+    """Return a size, or the example's value of a symbolic size; 1 for a size that depends on data."""
     if isinstance(size, int):
         return size
     hint = getattr(getattr(size, "node", None), "hint", None)
@@ -128,7 +128,7 @@ def size_hint(size: Any) -> int:
 
 
 def operator_name(node: Any, module: Any) -> str:
-    """`aten.mm`, `torch.matmul`, `operator.add`, `Tensor.view`, `torch.nn.Linear`."""
+    """Return the name of a node's operator: `aten.mm`, `torch.matmul`, `operator.add`, `Tensor.view`."""
     target = node.target
     if node.op == "call_method":
         return f"Tensor.{target}"
@@ -143,7 +143,7 @@ def operator_name(node: Any, module: Any) -> str:
 
 
 def _reduced(node: NodeFacts, fx_node: Any) -> int:
-    """Count the elements that go into one element of the result; 0 if the operator reduces nothing."""
+    """Return how many elements are reduced to one element of the result; 0 if the operator reduces nothing."""
     short = node.short
     shapes = [tensor.shape for tensor in node.inputs]
     if not shapes or not node.outputs:
@@ -162,7 +162,7 @@ def _reduced(node: NodeFacts, fx_node: Any) -> int:
 
 
 def _reduced_by_size(node: NodeFacts) -> int:
-    """Count by the sizes of input and result; a norm, which keeps the size, reduces the last dimension."""
+    """Return the reduction length from the sizes of input and result; a norm reduces the last dimension."""
     given, made = node.inputs[0].elements, node.outputs[0].elements
     if given != made:
         return given // made if made else 0
@@ -174,7 +174,7 @@ def _reduced_by_size(node: NodeFacts) -> int:
 
 
 def source_of(node: Any) -> SourceLine | None:
-    """The line of the user's program, innermost first, that is not torch's own; an input is where it is first used."""
+    """Return the innermost line of the user's program that made the node. For an input, the line of its first use."""
     trace = node.stack_trace
     if not trace and node.op in ("placeholder", "get_attr"):
         trace = next((user.stack_trace for user in node.users if user.stack_trace), None)

@@ -1,5 +1,5 @@
-"""Names of operators in a profile that no operator of torch has: most likely misspelt, and then never held against
-anything. Profiles are read without torch; this is asked where a graph is there."""
+"""Finds operator names in a profile that match no operator of torch: probably misspelt, so that the constraint would
+never apply. Profiles are read without torch, so this check waits until a graph is available."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftline.hardware.profile import Profile
 
 
 def unknown_operators(profile: Profile) -> list[str]:
-    """One sentence for each name that matches nothing. Operators of libraries that are not loaded are unknown too."""
+    """Return one sentence for each name that matches no operator. Operators of unloaded libraries count as unknown."""
     return [
         f"{profile.name}: no operator of torch is called {name!r} ([{key}] {where}).{did_you_mean(name, _operators())}"
         for key, where, name in _named(profile)
@@ -22,7 +22,7 @@ def unknown_operators(profile: Profile) -> list[str]:
 
 
 def _named(profile: Profile) -> Iterator[tuple[str, str, str]]:
-    """Every name of an operator: the constraint, the setting, and the name."""
+    """Yield every operator name in a profile, as (constraint, setting, name)."""
     for constraint in profile.constraints:
         for one in settings(type(constraint)):
             if one.name == "only" or one.metadata["read"] is patterns:
@@ -39,7 +39,7 @@ def _matches(name: str) -> bool:
 
 @cache
 def _operators() -> frozenset[str]:
-    """As graphs name them: those of ATen, and functions and methods of torch."""
+    """Return the names of all operators, in the spelling of graphs: ATen operators, functions and methods of torch."""
     import operator
 
     import torch

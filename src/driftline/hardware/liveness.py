@@ -1,7 +1,7 @@
-"""How much memory a graph needs at once, by walking over it in the order in which it runs.
+"""Computes how much memory a graph needs at once, by walking over its nodes in execution order.
 
-Memory is counted by storage: a view takes none of its own. Inputs (parameters among them) are there all the time, since
-the caller holds them; everything else from the node that makes it to the last one that reads it.
+Memory is counted by storage: a view has none of its own. Inputs (including parameters) are live all the time, since the
+caller holds them; every other value is live from the node that makes it to the last one that reads it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from driftline.hardware.facts import INPUT, OUTPUT, GraphFacts, NodeFacts, Tenso
 
 @dataclass(frozen=True)
 class Live:
-    """A tensor that is in memory at some point, with the node that made it."""
+    """A tensor in memory, with the node that made it."""
 
     node: str
     tensor: TensorFacts
@@ -25,15 +25,15 @@ class Live:
 
 @dataclass(frozen=True)
 class Peak:
-    """The point at which a graph needs most memory."""
+    """The point at which a graph needs the most memory."""
 
     nbytes: int
     node: NodeFacts | None
-    live: tuple[Live, ...]  # what is in memory then, the largest first
+    live: tuple[Live, ...]  # the tensors in memory at that point, the largest first
 
 
 def peak_memory(graph: GraphFacts, *, inputs: bool = True) -> Peak:
-    """The peak of a graph; `inputs`: what it is given counts too."""
+    """Return the memory peak of a graph. `inputs`: count the graph's inputs too."""
     last = _last_uses(graph)
     held: dict[int, Live] = {}
     given: set[int] = set()
@@ -56,7 +56,7 @@ def peak_memory(graph: GraphFacts, *, inputs: bool = True) -> Peak:
 
 
 def _last_uses(graph: GraphFacts) -> dict[int, int]:
-    """By storage, the position of the last node that reads it, or makes a view of it."""
+    """Return, by storage, the position of the last node that reads it or makes a view of it."""
     last: dict[int, int] = {}
     for position, node in enumerate(graph.nodes):
         at = len(graph.nodes) if node.operator == OUTPUT else position

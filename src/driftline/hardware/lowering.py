@@ -1,7 +1,7 @@
-"""Holding the graphs of `torch.compile` against a profile, and running them: what all mock backends share.
+"""Checks the graphs of `torch.compile` against a profile, and runs them: shared by all mock backends.
 
-A `GraphChecker` is told each graph as it is compiled. What it does with violations is its owner's business: it only
-writes them into the report.
+A `GraphChecker` gets each graph as it is compiled, and adds violations to its report. The backend that owns it decides
+what to do about them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Lowering = Callable[..., GraphCallable]  # (graph module, example inputs) -> a c
 
 
 class GraphChecker:
-    """Checks graphs, one after another, into one report."""
+    """Checks graphs one after another, and collects the results in one report."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -29,7 +29,7 @@ class GraphChecker:
         self._breaks_before = _breaks_counted()
 
     def check(self, module: Any, name: str) -> list[Violation]:
-        """The violations of a graph module, which are in the report too."""
+        """Return the violations of a graph module, and add them to the report."""
         found: list[Violation] = []
         for graph in facts_of(module, name):
             own = self.profile.violations(graph)
@@ -39,7 +39,7 @@ class GraphChecker:
         return found
 
     def note_break(self, module: Any) -> None:
-        """Dynamo says with each graph why it ended."""
+        """Add to the report the graph break after which this graph ended, if there was one."""
         reason = getattr(module, "compile_subgraph_reason", None)
         if reason is not None and reason.graph_break:
             frame = next(reversed(reason.user_stack or []), None)
@@ -47,14 +47,14 @@ class GraphChecker:
             self.report.breaks.append(GraphBreak(_first_words(reason.reason), line_in(text) if text else None))
 
     def settle(self) -> ConstraintReport:
-        """The report, with the breaks that left no graph."""
+        """Return the report, with the number of graph breaks that left no graph."""
         counted = _breaks_counted() - self._breaks_before
         self.report.unseen_breaks = max(0, counted - len(self.report.breaks))
         return self.report
 
 
 def lower_plainly(profile: Profile, module: Any) -> GraphCallable:
-    """Run the graph as it is; or as the device computes, where the profile says how."""
+    """Return a callable that runs the graph: with the device's arithmetic if the profile has one, else as it is."""
     if profile.arithmetic:
         return DeviceInterpreter(module, profile.arithmetic).run
     forward: GraphCallable = module.forward
@@ -67,7 +67,7 @@ def lower_by_aot(
     forward: Callable[[Any], GraphCallable],
     backward: Callable[[Any], GraphCallable],
 ) -> GraphCallable:
-    """AOTAutograd: each of its graphs is given to one of the functions, which check and lower it."""
+    """Run AOTAutograd on a module; `forward` and `backward` check and lower its graphs."""
     import torch._functorch.config
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
@@ -85,7 +85,7 @@ def lower_by_aot(
 
 
 def lower_by_inductor(module: Any, inputs: Sequence[Any], check: Callable[[Any, str], None]) -> GraphCallable:
-    """TorchInductor; what its own passes made of forward and backward is checked before code is generated."""
+    """Compile with TorchInductor; `check` is called with each forward and backward graph before code is generated."""
     import torch._functorch.config
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
@@ -105,6 +105,6 @@ def _breaks_counted() -> int:
 
 
 def _first_words(reason: str) -> str:
-    """Dynamo's first two lines: what it met, and the explanation."""
+    """Return the first two lines of Dynamo's reason for a break: what it met, and the explanation."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     return " ".join(lines[:2])

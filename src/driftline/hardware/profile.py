@@ -1,4 +1,4 @@
-"""A hardware profile: a device's name, its constraints, and how it computes."""
+"""A hardware profile: the name of a device, its constraints, and its arithmetic."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "fals
 
 @dataclass(frozen=True)
 class Profile:
-    """A device, as far as it matters to a program.
+    """A device, reduced to what matters to a program.
 
-    `strict`: what breaks a constraint is an error, not a warning. `arithmetic`: the mock computes like this.
+    `strict`: a violation is an error, not a warning. `arithmetic`: how the mock computes.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Profile:
     description: str = ""
 
     def violations(self, graph: GraphFacts) -> list[Violation]:
-        """Constraint by constraint, each in the order of the graph."""
+        """Return the violations, by constraint, each in the order of the graph."""
         return [found for constraint in self.constraints for found in constraint.violations(graph)]
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Profile:
@@ -41,7 +41,7 @@ class Profile:
         return replace(self, constraints=tuple(constraints))
 
     def with_alignment(self, alignment: int) -> Profile:
-        """Every shape constraint with this alignment, or a new one; 1 takes them away."""
+        """Return the profile with this alignment in every shape constraint (or in a new one); 1 removes them."""
         others = tuple(one for one in self.constraints if not isinstance(one, ShapeConstraint))
         if alignment <= 1:
             return replace(self, constraints=others)
@@ -49,12 +49,13 @@ class Profile:
         return replace(self, constraints=(*(replace(one, alignment=alignment) for one in shapes), *others))
 
     def with_max_memory(self, max_bytes: int) -> Profile:
-        """The limit of bytes of a tensor; the limits of what is live at once stay."""
+        """Return the profile with this limit on the bytes of a tensor; limits on live memory stay."""
         others = tuple(one for one in self.constraints if not isinstance(one, MemoryConstraint))
         return replace(self, constraints=(*others, MemoryConstraint(max_bytes=max_bytes)))
 
     def overridden(self, variables: Mapping[str, str] = os.environ) -> Profile:
-        """What `MOCK_STRICT`, `MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` say in place of the profile and of arguments."""
+        """Return the profile changed by `MOCK_STRICT`, `MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY`, which win over
+        arguments."""
         changed = self
         if text := variables.get("MOCK_STRICT"):
             if text.lower() not in _SWITCHES:

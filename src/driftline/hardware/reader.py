@@ -1,4 +1,4 @@
-"""Reads a profile from TOML, strictly: what is not understood is refused, with the line and the valid keys."""
+"""Reads a profile from TOML, strictly: unknown keys and values are refused, with the line and the valid keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOP = ("name", "description", "strict")
 
 
 def read_profile(path: Path) -> Profile:
-    """The profile in a file."""
+    """Read the profile in a file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -78,7 +78,7 @@ class _ProfileReader:
         return {key: self._read(COMPUTE, key, 0, READERS[key], one) for key, one in table.items()}
 
     def _constraints(self, name: str, value: Any) -> list[Constraint]:
-        """One table, or several written `[[name]]`."""
+        """Return the constraints of one table, or of several tables written `[[name]]`."""
         several = isinstance(value, list) and all(isinstance(one, dict) for one in value) and value
         tables = value if several else [self._table(name, value)]
         cls = CONSTRAINTS.get(name)
@@ -116,6 +116,6 @@ class _ProfileReader:
         raise DriftlineError(f"{self._file}:{line}: {f'[{table}] ' if table else ''}{key} {why}.")
 
     def _line_at_top(self, key: str) -> int:
-        """A key of the file itself, or a table of this name."""
+        """Return the line of a top-level key, or of the table with this name."""
         line = line_of(self._text, "", key)
         return line if line > 1 else line_of(self._text, key)

@@ -1,4 +1,4 @@
-"""What a mock backend saw of a program: graphs, violations, and what it did not see."""
+"""The report of a mock backend: graphs, violations, and what was not checked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GraphSummary:
 
 @dataclass(frozen=True)
 class GraphBreak:
-    """Where `torch.compile` leaves the graph: what runs there is not checked."""
+    """A graph break: where `torch.compile` leaves the graph. Code that runs there is not checked."""
 
     reason: str
     source: SourceLine | None = None
@@ -42,7 +42,7 @@ class GraphBreak:
 
 @dataclass
 class ConstraintReport:
-    """Grows with every graph that is compiled."""
+    """The report of a mock backend; it grows with every compiled graph."""
 
     profile: str
     graphs: list[GraphSummary] = field(default_factory=list)
@@ -53,11 +53,11 @@ class ConstraintReport:
 
     @property
     def passed(self) -> bool:
-        """No violation in what was checked; `breaks` says what was not."""
+        """True if nothing that was checked breaks a constraint; `breaks` lists what was not checked."""
         return not self.violations
 
     def summary(self) -> str:
-        """For people: graphs, violations by source line, and what was not checked."""
+        """Return the report as text: graphs, violations by source line, and what was not checked."""
         operators = sum(sum(graph.operators.values()) for graph in self.graphs)
         lines = [
             f"{self.profile}: {plural(len(self.violations), 'violation')} in {plural(operators, 'operator')} of"
@@ -72,7 +72,7 @@ class ConstraintReport:
         return "\n".join([*lines, *self.coverage(), *self.notes])
 
     def coverage(self) -> list[str]:
-        """What was not checked, in sentences; nothing where all was."""
+        """Return sentences about what was not checked; empty if everything was."""
         told = []
         if self.breaks:
             told.append(f"Not checked: what runs at {plural(len(self.breaks), 'graph break')}, outside of all graphs:")
@@ -90,5 +90,5 @@ class ConstraintReport:
 
 
 def places(violations: Sequence[Violation]) -> int:
-    """How many lines of the program break something."""
+    """Return how many lines of the program break a constraint."""
     return len({(one.source.file, one.source.line) for one in violations if one.source})

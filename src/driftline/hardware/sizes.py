@@ -1,4 +1,4 @@
-"""Numbers of bytes as people write them."""
+"""Parses numbers of bytes such as `64 KiB`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
 def parse_bytes(text: str) -> int:
-    """`64 KiB` -> 65536; anything else is a ValueError that names the units."""
+    """Return the number of bytes of a text: `64 KiB` -> 65536. Raises ValueError, naming the units, for other texts."""
     found = _SIZE.fullmatch(text.strip())
     units = {unit.lower(): factor for unit, factor in _UNITS.items()}
     if not found or found[2].lower() not in units:

@@ -1,4 +1,4 @@
-"""In which line of a TOML file a key stands: `tomllib` does not tell."""
+"""Finds the line of a key in a TOML file, which `tomllib` does not report."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _KEY = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]""")
 
 
 def line_of(text: str, table: str, key: str = "", index: int = 0) -> int:
-    """The line of a key of a table; of the table itself, where the key is not found; else 1. The top of the file is the
-    table "", and `index` counts tables that are written `[[name]]`."""
+    """Return the line of a key in a table; if there is no such key, the line of the table, else 1. The top of the file
+    is the table "", and `index` counts tables written `[[name]]`."""
     current, seen, header = "", Counter[str](), 1
     for number, line in enumerate(text.splitlines(), 1):
         if found := _HEADER.match(line):

@@ -1,4 +1,4 @@
-"""Where a graph breaks a constraint, and the error that says so."""
+"""A violation of a constraint, and the exceptions that report violations."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SHOWN = 12  # groups in the text of an error; the report has all
 
 @dataclass(frozen=True)
 class Violation:
-    """One node that one constraint does not allow."""
+    """One node that breaks one constraint."""
 
     constraint: str  # its name in profiles, as in "shape"
     graph: str
     node: str
     operator: str
-    value: str  # what was found: "float32[24, 768]: size 24 in dimension 0"
+    value: str  # found: "float32[24, 768]: size 24 in dimension 0"
     wanted: str  # the rule: "multiples of 32"
     fits: str  # what would fit: "padded to [32, 768]"
     source: SourceLine | None = None
@@ -35,7 +35,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Group:
-    """Violations of one constraint by one operator in one line: what is fixed together."""
+    """Violations of one constraint by one operator on one source line, which are fixed together."""
 
     first: Violation
     count: int
@@ -47,7 +47,7 @@ class Group:
 
 
 def grouped(violations: Sequence[Violation]) -> list[Group]:
-    """One group per constraint, operator and source line, in the order of their first violation."""
+    """Return one group per constraint, operator and source line, in the order of their first violation."""
     groups: dict[object, list[Violation]] = {}
     for one in violations:
         where = (one.source.file, one.source.line) if one.source else one.node
@@ -56,7 +56,7 @@ def grouped(violations: Sequence[Violation]) -> list[Group]:
 
 
 class ConstraintViolation(Exception):
-    """A strict profile does not allow this program.
+    """Raised when a program breaks a constraint of a strict profile.
 
     Its class is called after the constraint (`ShapeViolation`), and its first line names constraint, operator and rule
     without places: so a smaller program that breaks the same rule is known to fail in the same way.
@@ -81,7 +81,7 @@ class ConstraintViolation(Exception):
 
 
 class ConstraintWarning(UserWarning):
-    """A profile that is not strict does not allow this program; it runs on."""
+    """Warns that a program breaks a constraint of a profile that is not strict; the program continues."""
 
 
 @cache
@@ -91,5 +91,5 @@ def _error_class(constraint: str) -> type[ConstraintViolation]:
 
 
 def violation_error(profile: str, violations: Sequence[Violation]) -> ConstraintViolation:
-    """The error for these, called after the constraint of the first."""
+    """Return the error for these violations, of the class named after the first one's constraint."""
     return _error_class(violations[0].constraint)(profile, violations)

@@ -45,10 +45,10 @@ ATEN, TORCH = "aten", "torch"
 
 @dataclass(frozen=True)
 class AcceleratorCapabilities:
-    """What the device takes. What is not set has no limit; `constraints` are for what there is no field for."""
+    """The capabilities of a device. Unset fields mean no limit; `constraints` are for limits without a field."""
 
     dtypes: tuple[str, ...] = ()  # names, or torch's own dtypes
-    alignment: int = 1  # sizes must be multiples of it
+    alignment: int = 1  # sizes must be multiples of this
     aligned_dims: tuple[int, ...] | None = None  # in these dimensions; None: in all
     operators: tuple[str, ...] = ()  # the only ones it has; names may hold `*`
     denied_operators: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class AcceleratorCapabilities:
             raise DriftlineError("AcceleratorCapabilities: constraints is a list of objects of class Constraint.")
 
     def profile(self, name: str) -> Profile:
-        """The same as a strict hardware profile."""
+        """Return the capabilities as a strict hardware profile."""
         found: list[Constraint] = []
         if self.operators or self.denied_operators:
             found.append(OperatorConstraint(denied=self.denied_operators, allowed=self.operators))
@@ -95,15 +95,15 @@ class AcceleratorCapabilities:
 
 
 class AcceleratorAdapter:
-    """Base class of a vendor's adapter: `name`, `capabilities`, `compile`."""
+    """Base class of a vendor's adapter: a subclass defines `name`, `capabilities` and `compile`."""
 
     name: ClassVar[str]
     capabilities: ClassVar[AcceleratorCapabilities] = AcceleratorCapabilities()
     graph: ClassVar[str] = ATEN  # the graphs that `compile` is given: of ATen (functional), or Dynamo's ("torch")
-    module: ClassVar[str] = "torch"  # what must be importable
+    module: ClassVar[str] = "torch"  # the module that must be importable
     distribution: ClassVar[str] = "torch"  # the package that carries the version
     install: ClassVar[str] = ""
-    arithmetic: ClassVar[str] = ""  # what it declares beyond IEEE arithmetic, such as "tf32"
+    arithmetic: ClassVar[str] = ""  # declared deviations from IEEE arithmetic, such as "tf32"
     tracker: ClassVar[Tracker] = Tracker()
 
     def compile(self, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -111,12 +111,12 @@ class AcceleratorAdapter:
         raise NotImplementedError
 
     def is_rejection(self, error: BaseException) -> bool:
-        """Does this error of `compile` say "not supported"? Then it is no finding."""
+        """True if this error of `compile` means "not supported", and is therefore no finding."""
         return isinstance(error, (Unsupported, NotImplementedError))
 
     @classmethod
     def backend(cls) -> Callable[..., Any]:
-        """For `torch.compile(model, backend=MyChip.backend())`."""
+        """Return a backend for `torch.compile(model, backend=MyChip.backend())`."""
         _require_complete(cls)
         adapter = cls()
 
@@ -131,7 +131,7 @@ class AcceleratorAdapter:
 
     @classmethod
     def driftline_backend(cls) -> type[TorchBackend]:
-        """The adapter as a backend of Driftline."""
+        """Return the adapter as a Driftline backend class."""
         _require_complete(cls)
         members = {
             "name": cls.name, "adapter": cls, "module": cls.module, "distribution": cls.distribution,
@@ -169,11 +169,11 @@ class _AdapterBackend(TorchBackend):
 
         try:
             return compile_with_dynamo(program, _lowering(self.adapter(), refuse), options)
-        except torch._dynamo.exc.BackendCompilerFailed as error:  # what the vendor's compiler said is what counts
+        except torch._dynamo.exc.BackendCompilerFailed as error:  # report the error of the vendor's compiler
             raise error.inner_exception from error
 
     def is_rejection(self, error: BaseException) -> bool:
-        """Dynamo wraps what a backend raises: every error of the chain is looked at."""
+        """True if any error of the chain means "not supported": Dynamo wraps what a backend raises."""
         own = self.adapter()
         causes = [inner for one in chain(error, context=True) for inner in (one, getattr(one, "inner_exception", None))]
         return any(
@@ -186,14 +186,14 @@ A = TypeVar("A", bound=type[AcceleratorAdapter])
 
 
 def register_accelerator(cls: A) -> A:
-    """Class decorator: the device is a target of Driftline under its name."""
+    """Class decorator: register the device as a target of Driftline under its name."""
     BACKENDS.register(getattr(cls, "name", ""), cls.driftline_backend())
     return cls
 
 
 def _require_complete(cls: type[AcceleratorAdapter]) -> None:
-    """Mistakes in an adapter are said when it is defined. Left alone they would look like a device that takes nothing:
-    the `compile` of the base class refuses every graph."""
+    """Raise if an adapter has a mistake. Otherwise it would seem to support no graph, since the base class's `compile`
+    refuses all."""
     name = getattr(cls, "name", "")
     if not name:
         raise DriftlineError(f"{cls.__name__} has no name; set the class attribute `name`.")
@@ -213,13 +213,13 @@ def _require_complete(cls: type[AcceleratorAdapter]) -> None:
     if not isinstance(cls.capabilities, AcceleratorCapabilities):
         raise DriftlineError(f"{cls.__name__}.capabilities must be AcceleratorCapabilities(...).")
     try:
-        cls.capabilities.profile(name)  # whose constraints refuse what is no dtype, size or memory format
+        cls.capabilities.profile(name)  # raises for values that are no dtype, size or memory format
     except ValueError as error:
         raise DriftlineError(f"{cls.__name__}.capabilities: {str(error).removesuffix('.')}.") from None
 
 
 def _lowering(adapter: AcceleratorAdapter, otherwise: Callable[[Any, Sequence[Violation]], Any]) -> Callable[..., Any]:
-    """A backend of `torch.compile`: graphs that the capabilities cover go to the adapter, the others to `otherwise`."""
+    """Return a backend of `torch.compile`: graphs within the capabilities go to the adapter, others to `otherwise`."""
     profile = adapter.capabilities.profile(adapter.name)
 
     def lower(module: Any, inputs: Sequence[Any], name: str) -> Any:
@@ -244,12 +244,12 @@ def _lowering(adapter: AcceleratorAdapter, otherwise: Callable[[Any, Sequence[Vi
 
 
 def _told(found: Sequence[Violation]) -> str:
-    """The first violation with its source line, and how many there are."""
+    """Describe the first violation with its source line, and the number of violations."""
     first = found[0]
     place = f"{first.source}: " if first.source else ""
     return f"{place}{first} [violations: {len(found)}]"
 
 
 def _examples(module: Any) -> list[Any]:
-    """The example inputs of a graph that AOTAutograd made."""
+    """Return the example inputs of a graph that AOTAutograd made."""
     return [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]

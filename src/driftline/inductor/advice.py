@@ -1,4 +1,4 @@
-"""What to do about a graph break or a recompilation: a table of what is known to help."""
+"""Advice on graph breaks and recompilations: a table of remedies that are known to help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs in a lab folder say: for `analyze` and `report`. Reads files, imports no torch."""
+"""Reads the runs in a lab folder, for `analyze` and `report`. Imports no torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESULTS = {"capture": "capture.json", "guards": "guards.json", "diff": "diff.js
 
 
 def analyze_guards(lab: Lab) -> dict[str, Any]:
-    """Of the last inspection; where there is none, the guards of the last capture."""
+    """Return the results of the last guard inspection; without one, the guards of the last capture."""
     run = lab.require_run(["guards", "capture"])
     if run.kind == "guards":
         return dict(_result(run))
@@ -35,12 +35,12 @@ def analyze_guards(lab: Lab) -> dict[str, Any]:
 
 
 def analyze_constraints(lab: Lab) -> dict[str, Any]:
-    """What the last mock backend found against its profile."""
+    """Return the report of the last mock backend."""
     return dict(_result(lab.require_run(["mock"])))
 
 
 def analyze_summary(lab: Lab) -> dict[str, Any]:
-    """Statistics of every graph of the last capture."""
+    """Return statistics of every graph of the last capture."""
     return _summary(load_capture(lab.require_run(["capture"])))
 
 
@@ -66,7 +66,7 @@ def _summary(captured: dict[str, Any]) -> dict[str, Any]:
 
 
 def report_json(lab: Lab) -> dict[str, Any]:
-    """Every complete run with its results."""
+    """Return every complete run with its results."""
     lab.require_run()
     runs = [run for run in lab.runs() if run.complete]
     return {
@@ -76,7 +76,7 @@ def report_json(lab: Lab) -> dict[str, Any]:
 
 
 def report_html(lab: Lab, out: Path) -> None:
-    """One page about all runs. The page of a capture is written anew where a diff of its model is there."""
+    """Write one page about all runs. The page of a capture is written again if there is a diff of its model."""
     lab.require_run()
     every = lab.runs()
     runs, incomplete = [run for run in every if run.complete], [run for run in every if not run.complete]
@@ -102,7 +102,7 @@ def _any(run: LabRun) -> Any:
 
 
 def _shown(run: LabRun) -> Any:
-    """What the page has room for: of a capture, its summary."""
+    """Return the part of a run's result that the page shows: for a capture, its summary."""
     return _summary(load_capture(run)) if run.kind == "capture" else _any(run)
 
 

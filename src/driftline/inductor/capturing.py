@@ -1,12 +1,12 @@
-"""Capture: everything that torch.compile makes of a model, as files and as one page.
+"""Capture: keeps everything that torch.compile makes of a model, as files and as one page.
 
     with driftline.inductor.capture("inductor-lab") as captured:
         torch.compile(model)(x).sum().backward()
     print(captured.page)
 
 A run holds one folder for each compilation with its graphs, IR, kernels and guards as torch wrote them, `capture.json`
-with all of it as values, and `index.html`. What was compiled before the block is not compiled again, so nothing of it
-is seen: `reset=True` makes torch forget it first.
+with all of it as values, and `index.html`. Code that was compiled before the block is not compiled again and therefore
+not recorded; with `reset=True` torch forgets it first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FILES = {
 
 
 class Capture:
-    """A capture: the folder of its run, and after the block what is in it."""
+    """A capture: the folder of its run and, after the block, its result."""
 
     def __init__(self, run: LabRun) -> None:
         self.run = run
@@ -62,7 +62,7 @@ class Capture:
 
 @contextlib.contextmanager
 def capture(out: str | Path = DEFAULT, *, name: str = "model", reset: bool = False) -> Iterator[Capture]:
-    """Keep all that is compiled in the block, also when the block ends with an error."""
+    """Record everything that is compiled in the block, also when the block raises."""
     import torch
 
     run = Lab(out).new_run("capture", name)
@@ -81,7 +81,7 @@ def capture(out: str | Path = DEFAULT, *, name: str = "model", reset: bool = Fal
 
 
 def write_capture(run: LabRun, heard: Recording, version: str, error: BaseException | None = None) -> dict[str, Any]:
-    """Write what was heard into the run, as files, values and a page."""
+    """Write what was recorded into the run's folder, as files, values and a page; returns the values."""
     compiled = [one for one in heard.compilations.values() if one.graphs or one.breaks or one.guards]
     result: dict[str, Any] = {
         "schema": SCHEMA,
@@ -130,7 +130,7 @@ def _compilation(run: LabRun, one: Compilation, heard: Recording) -> dict[str, A
 def _lowered(
     run: LabRun, folder: str, one: Compilation
 ) -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, str]]]:
-    """The kernels of all lowerings, numbered through, the post-grad graphs by stage, and files of IR and code."""
+    """Return the numbered kernels of all lowerings, the post-grad graphs by stage, and the files of IR and code."""
     kernels: list[dict[str, Any]] = []
     texts: dict[str, str] = {}
     files: list[dict[str, str]] = []
@@ -189,7 +189,7 @@ def _graph(
 
 
 def _times(one: Compilation, heard: Recording) -> dict[str, float]:
-    """Seconds by phase; phases lie within each other."""
+    """Return the seconds of each phase, longest first. Phases are nested."""
     times: dict[str, float] = {}
     for name, phase, seconds in heard.phases:
         if name == one.id:
@@ -198,7 +198,7 @@ def _times(one: Compilation, heard: Recording) -> dict[str, float]:
 
 
 def load_capture(run: LabRun) -> dict[str, Any]:
-    """The values of a capture; one sentence if its file is damaged."""
+    """Read the values of a capture; raises if the file is damaged."""
     try:
         value = run.read_json("capture.json")
         if value["schema"] != SCHEMA:

@@ -1,4 +1,4 @@
-"""What a KernelDiff found, as values."""
+"""The result of a KernelDiff, as values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class OutputDiff:
-    """One output, or one gradient (`grad:NAME`)."""
+    """The comparison of one output, or of one gradient (`grad:NAME`)."""
 
     name: str
     judgement: str  # pass, fail, inconclusive
@@ -38,7 +38,7 @@ class OutputDiff:
 
     @property
     def variance(self) -> float:
-        """Of the largest error over the runs."""
+        """The variance of the largest error over the runs."""
         runs, mean = self.max_abs_of_runs, self.mean_max_abs
         return sum((value - mean) ** 2 for value in runs) / len(runs) if runs else 0.0
 
@@ -53,25 +53,25 @@ class OutputDiff:
 
 @dataclass(frozen=True)
 class KernelDiffReport:
-    """What `KernelDiffHarness.compare` returns."""
+    """The result of `KernelDiffHarness.compare`."""
 
     model: str
     reference_backend: str
     test_backend: str
     outputs: tuple[OutputDiff, ...]
     runs: int = 1
-    error: str = ""  # what a backend raised, if it did
+    error: str = ""  # the exception of a backend, if it raised
     notes: tuple[str, ...] = ()
     folder: Path | None = None
 
     @property
     def passed(self) -> bool:
-        """Something was compared, and nothing is wrong."""
+        """True if something could be compared and nothing is wrong."""
         judged = [one for one in self.outputs if one.judgement != "inconclusive"]
         return not self.error and bool(judged) and all(one.judgement == "pass" for one in judged)
 
     def summary(self) -> str:
-        """One sentence, then one line for each output that is not as it should be."""
+        """Return a sentence, then a line for each output that is wrong or could not be judged."""
         against = f"{self.test_backend} against {self.reference_backend}"
         if self.error:
             return f"{self.model}, {against}: {self.error}"
@@ -88,7 +88,7 @@ class KernelDiffReport:
         return "\n".join(lines)
 
     def value(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the report as plain data."""
         return {
             "schema": SCHEMA,
             "model": self.model,

@@ -1,8 +1,8 @@
-"""The verdict of a KernelDiff is the oracle's, where it can be had.
+"""Judges a KernelDiff: by the oracle where possible, else by tolerances.
 
-The oracle plays the program's own graph in float64 and computes how far rounding may move each element. It cannot where
-the program does not trace, where tensors are so large that some runs of them in float64 would not fit, or where these
-take longer than the caller waits: then the default tolerances of `torch.testing` decide, and the report says so.
+The oracle runs the program's own graph in float64 and computes how far rounding may move each element. It cannot judge
+programs that do not trace, tensors so large that several float64 runs would not fit into memory, or runs that take
+longer than the caller waits. Then the default tolerances of `torch.testing` decide, and the report says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from driftline.oracle.shadow.local import LocalShadow
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
 
-LARGEST = 1 << 24  # elements of all outputs together that the oracle is asked about
+LARGEST = 1 << 24  # the most elements, of all outputs together, that the oracle judges
 # As torch.testing.assert_close has them: (relative, absolute).
 TOLERANCES = {
     "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
@@ -43,7 +43,7 @@ def tolerance_of(dtype: str) -> tuple[float, float]:
 
 
 def by_tolerance(metrics: TensorMetrics) -> tuple[str, str]:
-    """Judgement and reason; the metrics were taken with the tolerance of the dtype."""
+    """Return the judgement and reason; the metrics already count mismatches by the dtype's tolerance."""
     if not metrics.mismatched and not metrics.nonfinite_mismatched:
         return "pass", "within tolerance"
     return "fail", str(metrics)
@@ -51,7 +51,7 @@ def by_tolerance(metrics: TensorMetrics) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class OracleQuestion:
-    """How the oracle is to judge outputs."""
+    """The settings of the oracle for judging outputs."""
 
     grad: bool
     seed: int
@@ -60,9 +60,9 @@ class OracleQuestion:
 
 
 def by_oracle(model: Callable[..., Any], inputs: Any, got: Arrays, asked: OracleQuestion) -> dict[str, tuple[str, str]]:
-    """Judgement and reason for each output; after the deadline (`time.monotonic`), for those that it knows to be wrong.
-    Raises `NoShadow` where the oracle cannot judge this program, or knows of none before the deadline. Its runs in
-    float64 have all processors: nothing else runs beside them."""
+    """Return a judgement and reason for each output; after the deadline, only for outputs already known to be wrong.
+    Raises `NoShadow` if the oracle cannot judge this program or found nothing before the deadline. Its float64 runs use
+    all processors, since nothing else runs meanwhile."""
     import torch
 
     before = torch.get_num_threads()

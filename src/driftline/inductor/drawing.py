@@ -1,10 +1,10 @@
-"""A graph as an SVG picture, from top to bottom, that stays readable at some hundred nodes.
+"""Draws a graph as an SVG picture, from top to bottom, readable up to some hundred nodes.
 
-Layered drawing: a node stands one layer below the lowest node it reads; edges that cross layers get places of their
-own there, so that they run beside nodes and not through them; a few sweeps order each layer by where its neighbours
-stand. Text has one size whatever the graph's: a large graph makes a large picture. Inputs, and what is made of them
-alone (a weight that is transposed), stand right above the first node that reads them. Nodes that one kernel computes
-share a colour (colour-blind safe) and its number. Where the reader's page is dark, the picture is.
+The drawing has layers: a node is one layer below the lowest node it reads; edges that cross layers get positions of
+their own there, so that they run beside nodes and not through them; a few sweeps order each layer by the positions of
+neighbours. Text has the same size in all graphs, so a large graph makes a large picture. Inputs, and nodes computed
+from inputs alone (a transposed weight), are right above the first node that reads them. Nodes computed by one kernel
+share a colour (colour-blind safe) and the kernel's number. The picture follows the page's dark mode.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from driftline.inductor.statistics import short_op
 _BOX, _THREAD, _HEIGHT, _LAYER, _GAP, _MARGIN = 150.0, 10.0, 30.0, 52.0, 14.0, 16.0
 _SWEEPS = 6
 _WAY = re.compile(r"(?<![a-z])(?:modules|parameters|buffers)_")
-_LETTERS, _SMALL_LETTERS = 20, 22  # what fits into a box, in fonts that are a little wider, too
+_LETTERS, _SMALL_LETTERS = 20, 22  # letters that fit into a box, even in slightly wider fonts
 # Okabe and Ito's colours, light enough to write on.
 _COLOURS = ("#a6cfe8", "#f5d08a", "#a5dcc8", "#f3b79b", "#dcb8d4", "#f6eca0", "#9dbfd9", "#cfcfcf")
 # In the file itself, so that it is the same alone and within a page. Boxes of a kernel are light: their text is dark.
@@ -41,7 +41,7 @@ def draw(
     graph: PrintedGraph, kernels: Mapping[str, Sequence[int]] | None = None, *, title: str = "",
     folded: Mapping[str, Sequence[str]] | None = None,
 ) -> str:  # fmt: skip
-    """The picture; `kernels` gives the numbers of the kernels that compute a node, `folded` the nodes behind a box."""
+    """Return the picture. `kernels`: the kernels that compute each node; `folded`: the nodes behind each box."""
     kernels, folded = kernels or {}, folded or {}
     nodes = {node.name: node for node in (*_read_inputs(graph), *graph.nodes)}
     layer = _layers(graph, nodes)
@@ -71,7 +71,7 @@ def draw(
 
 
 def _read_inputs(graph: PrintedGraph) -> list[PrintedNode]:
-    """Inputs that nothing reads would only take room."""
+    """Return the inputs that are read; others would only take space."""
     read = {arg for node in graph.nodes for arg in node.args} | set(graph.outputs)
     return [node for node in graph.inputs if node.name in read]
 
@@ -93,8 +93,8 @@ def _layers(graph: PrintedGraph, nodes: Mapping[str, PrintedNode]) -> dict[str, 
 
 
 def _made_of_inputs(graph: PrintedGraph, users: Mapping[str, Sequence[str]]) -> set[str]:
-    """Chains from inputs that meet nothing else: at the top, each would draw a line past all that is computed before
-    it is read."""
+    """Return the nodes that are computed from inputs alone. At the top of the picture, each would draw a line past
+    everything that is computed before it is read."""
     inputs = {node.name for node in graph.inputs}
     found: set[str] = set()
     for node in graph.nodes:
@@ -107,7 +107,8 @@ def _made_of_inputs(graph: PrintedGraph, users: Mapping[str, Sequence[str]]) -> 
 def _threaded(
     nodes: Mapping[str, PrintedNode], layer: Mapping[str, int]
 ) -> tuple[list[list[str]], list[tuple[str, str]]]:
-    """The rows of names, and edges between neighbouring rows; one thread for all long edges of a value."""
+    """Return the rows of names, and the edges between neighbouring rows. All long edges of a value share one thread of
+    points."""
     rows: list[list[str]] = [[] for _ in range(max(layer.values(), default=0) + 1)]
     for name in nodes:
         rows[layer[name]].append(name)
@@ -151,7 +152,7 @@ def _order(rows: list[list[str]], edges: Sequence[tuple[str, str]]) -> None:
 def _places(
     rows: Sequence[Sequence[str]], edges: Sequence[tuple[str, str]], nodes: Mapping[str, PrintedNode]
 ) -> dict[str, float]:
-    """Left edges: as near below their neighbours as the order in the row allows."""
+    """Return the x coordinate of each node's left edge: as close below its neighbours as the row's order allows."""
     above: dict[str, list[str]] = {}
     for a, b in edges:
         above.setdefault(b, []).append(a)
@@ -188,14 +189,14 @@ def _box(node: PrintedNode, x: float, y: float, kernels: Sequence[int], output: 
 
 
 def _mark(kernels: Sequence[int]) -> str:
-    """The first kernels of a node: one that is cheap is computed again in many."""
+    """Return the label with the first kernels of a node; a cheap node may be computed again in many kernels."""
     if not kernels:
         return ""
     return f" #{','.join(map(str, kernels[:2]))}{f' +{len(kernels) - 2}' if len(kernels) > 2 else ''}"
 
 
 def _input_name(name: str) -> str:
-    """Dynamo spells out the way to a weight, which begins alike for all: `L_self_modules_qkv_parameters_weight_`."""
+    """Return a short name for an input. Dynamo spells out a weight's path: `L_self_modules_qkv_parameters_weight_`."""
     short = _WAY.sub("", name.removeprefix("L_self_").removeprefix("L_")).strip("_") or name
     return short if len(short) <= _LETTERS else "…" + short[1 - _LETTERS :]
 

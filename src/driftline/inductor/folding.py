@@ -1,8 +1,8 @@
-"""Layers that repeat, folded: a transformer of twelve equal blocks is read as one block and eleven boxes.
+"""Folds layers that repeat: a transformer of twelve equal blocks is drawn as one block and eleven boxes.
 
-Nodes stand in the order in which they are computed, so equal layers are a stretch of nodes that comes again right
-behind itself. Of all such stretches the one is taken that folds most nodes; where it may begin at several nodes, it
-begins where the fewest values pass from one layer to the next.
+Nodes are in the order of computation, so equal layers are equal stretches of nodes, one right after another. Of all
+repeated stretches, the one that folds most nodes is chosen; if it may begin at several nodes, it begins where the
+fewest values pass from one layer to the next.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHORTEST, _FEWEST, _MOST = 8, 24, 48  # nodes of a layer, nodes that are folded
 
 @dataclass(frozen=True)
 class FoldedGraph:
-    """The graph with one box for each further layer; `members` are the nodes behind a box."""
+    """A graph with one box for each repeated layer; `members` are the nodes behind each box."""
 
     graph: PrintedGraph
     members: Mapping[str, tuple[str, ...]]
@@ -39,7 +39,7 @@ class _Repeat:
 
 
 def fold(graph: PrintedGraph, kernels: Mapping[str, Sequence[int]] | None = None) -> FoldedGraph | None:
-    """The folded graph; `None` where too little repeats to gain anything."""
+    """Return the folded graph, or `None` if too little repeats."""
     repeat = _best_repeat(graph.nodes)
     if repeat is None:
         return None
@@ -67,7 +67,7 @@ def _box(
     box: str, names: Sequence[str], graph: PrintedGraph, box_of: Mapping[str, str], inputs: set[str],
     kernels: Mapping[str, Sequence[int]],
 ) -> PrintedNode:  # fmt: skip
-    """One layer as a node. Its weights are not drawn: they are the same number in every layer."""
+    """Return one layer as a node. Its weights are left out: every layer has equally many."""
     own = set(names)
     args: dict[str, None] = {}
     for node in graph.nodes:
@@ -100,14 +100,14 @@ def _best_repeat(nodes: Sequence[PrintedNode]) -> _Repeat | None:
 
 
 def _runs(labels: Array, period: int) -> list[tuple[int, int]]:
-    """Where nodes equal those one period later: start and length of each run."""
+    """Return the start and length of each run of nodes that equal the node one period later."""
     same = (labels[:-period] == labels[period:]).astype(np.int8)
     turns = np.flatnonzero(np.diff(same, prepend=0, append=0))
     return list(zip(turns[::2].tolist(), (turns[1::2] - turns[::2]).tolist(), strict=True))
 
 
 def _passed_on(nodes: Sequence[PrintedNode], repeat: _Repeat) -> int:
-    """How many values of the first layer are read after it."""
+    """Return how many values of the first layer are read after it."""
     end = repeat.start + repeat.period
     own = {node.name for node in nodes[repeat.start : end]}
     return len({arg for node in nodes[end:] for arg in node.args if arg in own})

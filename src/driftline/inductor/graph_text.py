@@ -1,4 +1,4 @@
-"""Graphs as `torch.fx` prints them, read back as values.
+"""Reads graphs in the format that `torch.fx` prints.
 
 Every stage of a compilation prints its graph in one form, which is Python: `add: "f32[2, 3][3, 1]cpu" =
 torch.ops.aten.add.Tensor(x, y)`, with the user's source line in a comment above. So one reader serves all stages and
@@ -23,7 +23,7 @@ _BITS = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class UserLine:
-    """The user's line that a node comes from."""
+    """The line of the user's program that a node comes from."""
 
     file: str
     line: int
@@ -36,7 +36,7 @@ class UserLine:
 
 @dataclass(frozen=True)
 class PrintedNode:
-    """One value of a graph."""
+    """One value of a printed graph."""
 
     name: str
     op: str  # as it is called: `aten.add.Tensor`, `torch.relu`, `+`; `input` for a placeholder
@@ -47,7 +47,7 @@ class PrintedNode:
 
     @property
     def elements(self) -> int | None:
-        """How many elements it has; `None` where that is not known before it runs."""
+        """The number of elements, or `None` if it is not known before the run."""
         if self.shape is None or not all(size.isdigit() for size in self.shape):
             return None
         return math.prod(int(size) for size in self.shape)
@@ -81,13 +81,13 @@ class PrintedGraph:
 
 
 def itemsize(dtype: str) -> int:
-    """Bytes of one element, by the abbreviation: bf16 has 2, b8 (a boolean) has 1."""
+    """Return the bytes of one element from the dtype's abbreviation: bf16 has 2, b8 (a boolean) has 1."""
     bits = _BITS.search(dtype)
     return max(int(bits.group()) // 8, 1) if bits else 1
 
 
 def read_graph(text: str) -> PrintedGraph:
-    """Read what `GraphModule.print_readable` wrote; raises `ValueError` on anything else."""
+    """Read a graph that `GraphModule.print_readable` wrote; raises `ValueError` for any other text."""
     try:
         forward = next(_forwards(ast.parse(_NAMELESS.sub("class GraphModule(", text))))
     except (SyntaxError, StopIteration, RecursionError) as error:
@@ -130,7 +130,7 @@ def _forwards(tree: ast.Module) -> Iterator[ast.FunctionDef]:
 
 
 def _sources(text: str) -> dict[int, UserLine | None]:
-    """The user's line for each line of the text."""
+    """Return the user's source line, if known, for each line number of the text."""
     found: dict[int, UserLine | None] = {}
     current: UserLine | None = None
     for number, line in enumerate(text.splitlines(), 1):

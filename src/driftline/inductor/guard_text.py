@@ -1,4 +1,4 @@
-"""A guard report as text for a terminal."""
+"""Formats a guard report as text for a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from driftline.inductor.guards import CapturedGraph, GuardReport
 
 _SHOWN = 12  # guards of each graph
-_DULL = re.compile(r"___|\._(?:modules|parameters|buffers)\b")  # what torch looks at inside a module
+_DULL = re.compile(r"___|\._(?:modules|parameters|buffers)\b")  # torch's own attributes inside a module
 
 
 def report_text(report: GuardReport, *, guards: bool = True) -> str:
@@ -52,7 +52,7 @@ def _lines(report: GuardReport, guards: bool) -> Iterator[str]:
 
 
 def _graph(graph: CapturedGraph, before: CapturedGraph | None) -> Iterator[str]:
-    """Of a frame that was compiled again, what is not as before."""
+    """Yield the lines about a graph; if its frame was compiled before, only the guards that differ."""
     place, size = f"{short_path(graph.file)}:{graph.line}", _count(graph.operators, "operator")
     yield f"\nGraph {graph.id}: {graph.function} ({place}), {size}. It is used again while"
     told = [guard for guard in graph.guards if guard.about in ("input", "module") and not _DULL.search(guard.words)]

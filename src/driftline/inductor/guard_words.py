@@ -1,4 +1,4 @@
-"""Guards in words: what must hold for compiled code to be used again.
+"""Describes guards in words: the conditions under which compiled code is used again.
 
 torch prints the guards of a compilation as a tree; a leaf is `KIND: expression  # code  # file:line in function`.
 """
@@ -23,10 +23,10 @@ _WHERE = re.compile(r"(?P<file>\S+):(?P<line>\d+) in (?P<function>\S+)")
 
 @dataclass(frozen=True)
 class Guard:
-    """One condition on what a compiled graph depends on."""
+    """One condition on something that a compiled graph depends on."""
 
     kind: str  # as torch calls it
-    subject: str  # what it is about, as the user would write it: `x`, `self.scale`
+    subject: str  # the guarded value, as the user would write it: `x`, `self.scale`
     words: str
     about: str  # input, module, global or state
     place: str = ""  # the user's line that made it necessary, as torch shortens it
@@ -36,7 +36,7 @@ class Guard:
 
 
 def read_guards(text: str) -> tuple[Guard, ...]:
-    """The guards of a compilation, inputs first. What torch checks of itself (modes, the default device) is last."""
+    """Return the guards of a compilation, inputs first, guards on torch's own state (modes, default device) last."""
     found: dict[tuple[str, str], Guard] = {}
     for line in text.splitlines():
         match = _LEAF.match(line)
@@ -92,7 +92,7 @@ def _about(kind: str, expression: str, subject: str) -> str:
 
 
 def plain(source: str) -> str:
-    """torch's path to a value, as the user would write it: `L['self']._modules['a'].weight` is `self.a.weight`."""
+    """Return torch's path to a value as a user would write it: `L['self']._modules['a'].weight` is `self.a.weight`."""
     text = re.sub(r"\b[LG]\['(\w+)'\]", r"\1", source)
     text = re.sub(r"\._(?:modules|parameters|buffers)\['(\w+)'\]", r".\1", text)
     text = re.sub(r"\.__dict__\['(\w+)'\]", r".\1", text)

@@ -1,4 +1,4 @@
-"""GuardInspector: graphs, graph breaks, guards and recompilations of a model, in words, with advice.
+"""GuardInspector: reports the graphs, graph breaks, guards and recompilations of a model in words, with advice.
 
     inspector = GuardInspector(model)
     inspector.analyze(torch.randn(4, 8))
@@ -35,7 +35,7 @@ _VALUE = re.compile(r"^(?P<subject>[^\s=]+) == (?P<value>.+?)\s*(?:#|$)")
 
 @dataclass(frozen=True)
 class DynamoBreak:
-    """Where Dynamo had to stop capturing."""
+    """A graph break: the line at which Dynamo stopped capturing, and why."""
 
     file: str
     line: int
@@ -47,7 +47,7 @@ class DynamoBreak:
 
 @dataclass(frozen=True)
 class CapturedGraph:
-    """One graph that was compiled, with what must hold for it to be used again."""
+    """A compiled graph, with the guards under which it is used again."""
 
     id: str
     function: str
@@ -59,12 +59,12 @@ class CapturedGraph:
 
 @dataclass(frozen=True)
 class Recompilation:
-    """A frame that was compiled once more, because a guard of what was there failed."""
+    """A recompilation of a frame, because a guard of the earlier compilation failed."""
 
     id: str
     function: str
     call: int  # the number of the call of `analyze`, from 1
-    guard: str  # what failed
+    guard: str  # the guard that failed
     subject: str
     expected: str
     actual: str
@@ -74,18 +74,18 @@ class Recompilation:
 
 @dataclass(frozen=True)
 class GuardReport:
-    """What was seen in all calls so far."""
+    """The report on all calls so far."""
 
     calls: int
     graphs: tuple[CapturedGraph, ...]
     breaks: tuple[DynamoBreak, ...]
     recompilations: tuple[Recompilation, ...]
     storm: str  # a sentence, when one guard fails again and again
-    error: str = ""  # what a call raised, if it did
+    error: str = ""  # the exception of a call, if it raised
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to do, most frequent first."""
+        """The advice on breaks and recompilations, most frequent first."""
         told = [one.advice for one in self.breaks] + [one.advice for one in self.recompilations]
         return tuple(text for text, _ in Counter(told).most_common() if text)
 
@@ -99,7 +99,7 @@ class GuardReport:
 
 
 class GuardInspector:
-    """Watches Dynamo compile a model. `dynamic` is that of torch.compile."""
+    """Watches Dynamo compile a model. `dynamic` is passed to torch.compile."""
 
     def __init__(self, model: Callable[..., Any], *, dynamic: bool | None = None) -> None:
         self._model = model
@@ -110,8 +110,8 @@ class GuardInspector:
         self._error = ""
 
     def analyze(self, *inputs: Any, **kwargs: Any) -> GuardReport:
-        """Call the model with these inputs, and report on all calls so far. torch forgets what it compiled before the
-        first one."""
+        """Call the model with these inputs, and report on all calls so far. The first call makes torch forget what it
+        compiled before."""
         import torch
 
         if self._compiled is None:
@@ -144,7 +144,8 @@ class GuardInspector:
 
 
 def _plain_backend(graph: Any, example: Any) -> Any:
-    """A backend of our own: what others compiled with theirs is not taken for it."""
+    """A backend that returns the graph as it is. Being a function of this module, it shares no compiled code with other
+    backends."""
     return graph.forward
 
 
@@ -158,7 +159,7 @@ def _graph(one: Compilation) -> CapturedGraph:
 
 
 def frame_of(one: Compilation) -> tuple[str, str, int]:
-    """The function of a compilation, by the name that the user gave it, with its file and line."""
+    """Return the name (as the user wrote it), file and line of the function that was compiled."""
     frame = one.stack[-1] if one.stack else {}
     name, line = str(frame.get("name", "")), int(frame.get("line", 0))
     if resumed := _RESUMED.match(name):
@@ -167,7 +168,7 @@ def frame_of(one: Compilation) -> tuple[str, str, int]:
 
 
 def read_break(text: str) -> DynamoBreak:
-    """A graph break as torch logs it."""
+    """Parse a graph break from torch's log text."""
     where = _BREAK_AT.search(text)
     file, line = (where["file"], int(where["line"])) if where else ("", 0)
     user = text.partition("User code traceback:")[2].partition("\nTraceback")[0]
@@ -182,7 +183,7 @@ def read_break(text: str) -> DynamoBreak:
 
 
 def _reason(text: str) -> str:
-    """The line that names the kind of break."""
+    """Return the line of a log text that names the kind of break."""
     told = text.partition("Graph Break Reason:")[2] or text
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     general = bool(lines) and lines[0].startswith("Encountered graph break when attempting to trace")
@@ -190,8 +191,8 @@ def _reason(text: str) -> str:
 
 
 def _recompilation(call: int, one: Compilation, known: Mapping[str, Compilation]) -> Recompilation:
-    """Each compilation that was there tells the first of its guards that failed. The one that came nearest to being
-    used again, by how far down its guards that is, says what really changed."""
+    """Describe a recompilation. Every earlier compilation reports its first failing guard; the one whose failing guard
+    comes latest was closest to being used again, so its guard is reported."""
     reasons = [(name, reason) for name, _, reason in (text.partition(": ") for text in one.recompile_reasons)]
     nearest, first = max(reasons, key=lambda pair: _depth(pair[1], known.get(pair[0])))
     guard = _guard(first)
@@ -208,7 +209,7 @@ def _guard(reason: str) -> str:
 
 
 def _depth(reason: str, compilation: Compilation | None) -> int:
-    """How far down the guards of a compilation the failing one stands."""
+    """Return the position of the failing guard among the guards of a compilation, or -1."""
     if compilation is None:
         return -1
     tensor = re.search(r"tensor '(.+?)'", reason)
@@ -220,7 +221,7 @@ def _depth(reason: str, compilation: Compilation | None) -> int:
 
 
 def _change(reason: str, now: Compilation) -> tuple[str, str, str]:
-    """What it is about, what was compiled for, and what came."""
+    """Return the guarded value's name, the value at compile time, and the value now."""
     if match := _CHANGED.search(reason):
         tensor = re.search(r"tensor '(.+?)'", reason)
         return plain(tensor[1]) if tensor else "", match["expected"], match["actual"].strip()
@@ -234,7 +235,7 @@ def _change(reason: str, now: Compilation) -> tuple[str, str, str]:
 
 
 def _storm(again: list[Recompilation], calls: int) -> str:
-    """The guard that fails most, if it does so repeatedly."""
+    """Describe the guard that fails most, if it failed at least three times; else return an empty string."""
     kinds = Counter((one.function, one.subject or one.guard, _kind(one.guard)) for one in again)
     if not kinds:
         return ""

@@ -1,4 +1,4 @@
-"""KernelDiff: what one backend of torch.compile computes, held against another, in the user's own process.
+"""KernelDiff: compares the results of two backends of torch.compile, in the user's own process.
 
     report = KernelDiffHarness(model, (x,), test_backend="inductor").compare()
     print(report.summary()); assert report.passed
@@ -36,7 +36,7 @@ _compiled: weakref.WeakKeyDictionary[Any, dict[Any, Callable[..., Any]]] = weakr
 
 
 class KernelDiffHarness:
-    """Runs a model with two backends and compares what comes out. `eager` is the model as it is.
+    """Runs a model with two backends and compares the results. `eager` is the uncompiled model.
 
     On a GPU both run without TF32, whatever torch is set to. With `tf32=True` they run as torch is set, and where that
     allows TF32 the oracle allows for it."""
@@ -46,8 +46,8 @@ class KernelDiffHarness:
         reference_backend: CompileBackend = "eager", test_backend: CompileBackend = "inductor", grad: bool = False,
         runs: int = 1, seed: int = 0, tf32: bool = False, patience: float = math.inf,
     ) -> None:  # fmt: skip
-        """`patience`: seconds after which the oracle, which runs the model in float64 again and again, is not waited
-        for; the tolerances of torch.testing decide then."""
+        """`patience`: seconds to wait for the oracle, which runs the model in float64 repeatedly. After that the
+        tolerances of torch.testing decide."""
         if not callable(model):
             raise DriftlineError(f"KernelDiffHarness needs a model that can be called, not a {type(model).__name__}.")
         if runs < 1:
@@ -59,7 +59,7 @@ class KernelDiffHarness:
         self._patience = patience
 
     def compare(self, *, generate_visualizations: bool = False, out: str | Path | None = None) -> KernelDiffReport:
-        """Run both and judge. With pictures, or with `out`, the result is kept as a run in a lab folder."""
+        """Run both backends and judge. With pictures, or with `out`, the result is kept as a run in a lab folder."""
         allowed = kinds_with_tf32()
         self._deadline = time.monotonic() + self._patience
         with contextlib.nullcontext() if self._tf32 else without_tf32():
@@ -87,7 +87,7 @@ class KernelDiffHarness:
         return report
 
     def _run(self, backend: CompileBackend) -> dict[str, Any]:
-        """Outputs and gradients by name, as tensors; the device has finished."""
+        """Run the model, wait for the device, and return outputs and gradients by name, as tensors."""
         import torch
 
         function = compiled(self._model, backend)
@@ -129,7 +129,7 @@ class KernelDiffHarness:
         return found
 
     def _again(self, first: Mapping[str, Any]) -> dict[str, tuple[Any, float]]:
-        """One more run of the test backend: its tensors, and how far they are from those of the first run."""
+        """Run the test backend again. Returns its tensors, and their largest difference from the first run."""
         found: dict[str, tuple[Any, float]] = {}
         for name, value in self._run(self._test).items():
             try:
@@ -194,7 +194,7 @@ class KernelDiffHarness:
 
 
 def compiled(model: Callable[..., Any], backend: CompileBackend) -> Callable[..., Any]:
-    """The model with a backend; compiled once for all harnesses, as long as the model lives."""
+    """Return the model compiled with a backend. It is compiled once for all harnesses, as long as the model lives."""
     import torch
 
     if backend == "eager":
@@ -211,7 +211,7 @@ def compiled(model: Callable[..., Any], backend: CompileBackend) -> Callable[...
 
 
 class _Weakly:
-    """Calls a module without keeping it alive."""
+    """Calls a module through a weak reference."""
 
     def __init__(self, model: Any) -> None:
         self._model = weakref.ref(model)
@@ -226,7 +226,7 @@ def _output(
     name: str, expected: Mapping[str, Any], got: Mapping[str, Any], others: list[dict[str, tuple[Any, float]]],
     verdicts: Mapping[str, tuple[str, str]],
 ) -> OutputDiff:  # fmt: skip
-    """One output; what goes wrong with it stays with it."""
+    """Compare and judge one output. An error becomes part of its result, so that other outputs are still compared."""
     if name not in got or name not in expected:
         side = "the test backend" if name not in got else "the reference backend"
         return OutputDiff(name, "fail", f"{side} does not return it", TOLERANCE)

@@ -1,4 +1,4 @@
-"""The kernels in a file that Inductor generated, and which nodes of the graph each computes."""
+"""Reads the kernels from a file that Inductor generated, and which graph nodes each computes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _LANGUAGES = {"cpp_pybinding": "C++", "cpp": "C++", "triton": "Triton", "cuda": 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One call of a kernel. `handle` is Inductor's name for the call; a library's kernel has no source."""
+    """One call of a kernel. `handle` is Inductor's name for the call; kernels of libraries have no source."""
 
     handle: str
     name: str
-    language: str  # C++, Triton, or `library` for one that is not generated
+    language: str  # C++, Triton, or `library` for a kernel that is not generated
     nodes: tuple[str, ...]  # of the post-grad graph
     lines: tuple[str, ...]  # of the user's source, as `file:line`
     source: str = ""
@@ -31,7 +31,7 @@ class Kernel:
 def read_kernels(
     code: str, nodes: Mapping[str, Sequence[str]], stacks: Mapping[str, Sequence[str]]
 ) -> tuple[Kernel, ...]:
-    """The kernels in the order of their calls. `nodes` and `stacks` are what Inductor tells of each handle."""
+    """Return the kernels in the order of their calls. `nodes` and `stacks` are Inductor's records for each handle."""
     sources = kernel_sources(code)
     handles = list(dict.fromkeys([*_handles(code), *nodes, *stacks]))
     if not handles:  # a release that does not tell: the generated kernels alone
@@ -46,13 +46,13 @@ def read_kernels(
 
 
 def aot_id(code: str) -> str:
-    """`0_forward`: which graph this code is for."""
+    """Return the id of the graph that this code is for, such as `0_forward`."""
     match = _AOT_ID.search(code)
     return match["id"] if match else ""
 
 
 def kernel_sources(code: str) -> dict[str, tuple[str, str]]:
-    """The source of each generated kernel, with its language, by name."""
+    """Return the language and source of each generated kernel, by name."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Lab folders: where the lab writes, and how it knows what it wrote.
+"""Lab folders: where the lab writes, and how it recognises its own files.
 
 A lab folder holds *runs*. A run is a folder of its own, whose name no other run has, with a manifest `run.json` that
 lists every file before the file is written. So runs that write at the same time do not mix, a run that was killed is
@@ -25,7 +25,7 @@ MANIFEST = "run.json"
 SCHEMA = 1
 _MARK = "driftline inductor lab"
 DEFAULT = Path("inductor-lab")
-REPORT = "report.html"  # where `report` writes, if nothing else is said
+REPORT = "report.html"  # the default file of `report`
 _REPORT_MARK = b'<meta name="generator" content="driftline inductor report">'
 _MADE_BY = {
     "capture": "`driftline inductor capture file.py:name`",
@@ -54,7 +54,7 @@ class LabRun:
     summary: dict[str, Any] = field(default_factory=dict)
 
     def write(self, name: str, content: str | bytes) -> Path:
-        """Write a file of this run; `name` may have folders in it, with slashes."""
+        """Write a file of this run; `name` may contain folders, separated by slashes."""
         path = self.place(name)
         path.write_bytes(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
         return path
@@ -63,7 +63,7 @@ class LabRun:
         return self.write(name, to_json(value, indent=1) + "\n")
 
     def place(self, name: str) -> Path:
-        """The path for a file that somebody else writes; it counts as the lab's from now on."""
+        """Return the path for a file that other code will write, and list it in the manifest."""
         path = self.folder / _inside(name)
         if name not in self.files:
             self.files.append(name)
@@ -81,13 +81,13 @@ class LabRun:
         return name in self.files and (self.folder / name).is_file()
 
     def finish(self, **summary: Any) -> None:
-        """The run is whole; `summary` is what `list` shows of it."""
+        """Mark the run as complete; `summary` is what `list` shows."""
         self.complete = True
         self.summary = summary
         self._save()
 
     def summary_words(self) -> list[str]:
-        """What came out, for people: its keys are nouns in the plural."""
+        """Return the summary in words. Its keys are plural nouns."""
         return [
             f"1 {name.removesuffix('s')}" if value == 1 else f"{value} {name}" for name, value in self.summary.items()
         ]
@@ -106,7 +106,7 @@ class LabRun:
 
 @dataclass(frozen=True)
 class Cleaned:
-    """What `clean` did."""
+    """The result of `clean`."""
 
     runs: int
     files: int
@@ -114,13 +114,13 @@ class Cleaned:
 
 
 class Lab:
-    """A lab folder. Making the object touches nothing."""
+    """A lab folder. Creating the object does not touch the file system."""
 
     def __init__(self, folder: str | Path = DEFAULT) -> None:
         self.folder = Path(folder)
 
     def new_run(self, kind: str, name: str = "model") -> LabRun:
-        """A run with a folder of its own, shared with no other run."""
+        """Create a run in a new folder of its own."""
         short = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[:40] or "model"
         made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         while True:
@@ -139,7 +139,7 @@ class Lab:
             return run
 
     def adopt(self, run: LabRun) -> LabRun:
-        """A copy of a complete run from elsewhere, such as a worker's scratch folder."""
+        """Copy a complete run from elsewhere, such as a worker's scratch folder, into this lab."""
         mine = self.new_run(run.kind, run.name)
         mine.made = run.made
         for name in run.files:
@@ -157,12 +157,13 @@ class Lab:
             )
 
     def runs(self, kind: str | None = None) -> list[LabRun]:
-        """All runs, oldest first; incomplete ones too. The folder may also be that of a single run."""
+        """Return all runs (of a kind), oldest first, incomplete ones too. The lab's folder may be that of a single
+        run."""
         found = [run for run in self._all() if kind in (None, run.kind)]
         return sorted(found, key=lambda run: (run.made, run.folder.name))
 
     def require_run(self, kinds: Sequence[str] = ()) -> LabRun:
-        """The latest complete run (of these kinds), or one sentence that says why there is none."""
+        """Return the latest complete run (of these kinds), or raise with the reason why there is none."""
         self.require_folder()
         runs = self.runs()
         if not runs:
@@ -188,7 +189,7 @@ class Lab:
         return whole[-1]
 
     def clean(self) -> Cleaned:
-        """Remove every run: the files of its manifest, then the folders that are empty."""
+        """Remove every run: the files of its manifest, then its empty folders."""
         self.require_folder()
         runs, removed, kept = self.runs(), 0, []
         for run in runs:
@@ -218,7 +219,7 @@ class Lab:
 
 
 def read_run(folder: Path) -> LabRun | None:
-    """The run in a folder; `None` where there is no manifest of the lab."""
+    """Read the run in a folder; `None` if it has no manifest of the lab."""
     path = folder / MANIFEST
     if path.is_symlink() or not path.is_file():
         return None
@@ -236,11 +237,11 @@ def read_run(folder: Path) -> LabRun | None:
             dict(value["summary"]),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError):
-        return None  # not ours, or damaged: nothing that it says is believed
+        return None  # another program's file, or damaged: not trusted
 
 
 def _inside(name: str) -> PurePosixPath:
-    """A manifest may have been changed: no name in it leads out of its run."""
+    """Return the name as a path, and raise if it leads out of the run: the manifest may have been changed."""
     path = PurePosixPath(name)
     if not name or path.is_absolute() or ".." in path.parts or path == PurePosixPath(MANIFEST):
         raise ValueError(f"{name!r} is no name of a file in a run")
@@ -259,7 +260,7 @@ def _remove(folder: Path, name: str) -> int:
 
 
 def _remove_report(path: Path) -> int:
-    """A page about runs that are gone; a file of that name that somebody else wrote stays."""
+    """Remove the report page, unless someone else wrote the file. Returns the number of removed files."""
     if path.is_symlink() or not path.is_file() or _REPORT_MARK not in path.read_bytes()[:400]:
         return 0
     path.unlink()
@@ -271,4 +272,4 @@ def _remove_folder(path: Path) -> None:
         try:
             path.rmdir()
         except OSError:
-            return  # somebody else's files are in it
+            return  # files of others are in it

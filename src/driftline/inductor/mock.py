@@ -1,4 +1,4 @@
-"""`mock_backend` and `aot_mock_backend`: backends of `torch.compile` that stand for a device.
+"""`mock_backend` and `aot_mock_backend`: backends of `torch.compile` that imitate a device.
 
     torch.compile(model, backend=mock_backend)                           # the generic profile, warnings
     torch.compile(model, backend=aot_mock_backend(profile="npu.toml", strict=True))
@@ -33,16 +33,16 @@ INDUCTOR, EAGER = LOWERINGS = ("inductor", "eager")
 
 @dataclass(frozen=True)
 class MockSettings:
-    """What a mock backend was told."""
+    """The settings of a mock backend."""
 
     profile: str | Path | Profile = GENERIC
     strict: bool | None = None  # None: as the profile says
-    constraints: tuple[Constraint, ...] | None = None  # in place of those of the profile
+    constraints: tuple[Constraint, ...] | None = None  # replace the profile's constraints
     lab: str | Path = DEFAULT  # where reproductions are written
-    lower: str = INDUCTOR  # what runs the graph that AOTAutograd made
+    lower: str = INDUCTOR  # how AOTAutograd's graph is run
 
     def resolved(self) -> Profile:
-        """The profile with these settings; the variables `MOCK_...` have the last word."""
+        """Return the profile with these settings; the variables `MOCK_...` override them."""
         profile = load_profile(self.profile)
         if self.constraints is not None:
             profile = profile.with_constraints(self.constraints)
@@ -53,7 +53,7 @@ class MockSettings:
 
 
 class MockBackend:
-    """A backend of `torch.compile`. Called with keywords alone, it makes another one with these settings."""
+    """A backend of `torch.compile`. Called with keywords alone, it returns a new backend with these settings."""
 
     __name__ = "mock_backend"
     aot: ClassVar[bool] = False
@@ -79,11 +79,11 @@ class MockBackend:
 
     @property
     def report(self) -> ConstraintReport:
-        """All graphs that were compiled so far, their violations, and what was not checked."""
+        """The report on all graphs compiled so far: their violations, and what was not checked."""
         return self._use(self.settings.resolved()).settle()
 
     def save(self) -> Path:
-        """Write the report into the lab folder, where `driftline inductor analyze` finds it; the run's folder."""
+        """Write the report into the lab folder, for `driftline inductor analyze`; returns the run's folder."""
         report = self.report
         run = Lab(self.settings.lab).new_run("mock", report.profile)
         run.write_json(RESULT, report.to_json())
@@ -91,7 +91,7 @@ class MockBackend:
         return run.folder
 
     def reset(self) -> None:
-        """Forget what was seen."""
+        """Forget all graphs seen so far."""
         self._checker, self._graphs = None, 0
 
     def _use(self, profile: Profile) -> GraphChecker:
@@ -142,7 +142,7 @@ class MockBackend:
 
 
 class AotMockBackend(MockBackend):
-    """The same, through AOTAutograd: forward and backward graphs are checked too."""
+    """A mock backend that goes through AOTAutograd: forward and backward graphs are checked too."""
 
     __name__ = "aot_mock_backend"
     aot = True
@@ -153,7 +153,7 @@ aot_mock_backend = AotMockBackend()
 
 
 def _changed(settings: MockSettings, given: Mapping[str, Any]) -> MockSettings:
-    """Settings with what was given; what there is not is refused now, not when a graph comes."""
+    """Return the settings with these changes. Unknown names and values are refused at once."""
     known = [*MockSettings.__dataclass_fields__]
     for name in given:
         if name not in known:
@@ -171,7 +171,7 @@ def _changed(settings: MockSettings, given: Mapping[str, Any]) -> MockSettings:
 
 
 def _written(lab: Lab, checker: GraphChecker, graph: Any, found: list[Violation], *, aot: bool) -> str:
-    """Write the reproduction and the report; the sentence that says where. Trouble here must not hide the violation."""
+    """Write the reproduction and the report, and return the sentence that says where. Never raises an exception."""
     try:
         run = lab.new_run("mock", checker.profile.name)
         run.write_json(RESULT, checker.settle().to_json())

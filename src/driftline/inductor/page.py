@@ -1,4 +1,4 @@
-"""The page of a capture: one file, offline, where a source line, a node and its kernel are followed to each other."""
+"""The HTML page of a capture: one offline file that links source lines, nodes and kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _LABELS = {
 
 
 def capture_page(result: Mapping[str, Any], read: Callable[[str], str], diff: Mapping[str, Any] | None = None) -> str:
-    """The page; `read` gives the text of a file of the run, `diff` is the JSON of a KernelDiff of the same model."""
+    """Return the page. `read` returns the text of a file of the run; `diff` is the JSON of a KernelDiff of the same
+    model."""
     environment = Environment(
         loader=PackageLoader("driftline.inductor"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -59,7 +60,7 @@ def _compilation(
 
 
 def _pictures(graph: Mapping[str, Any], read: Callable[[str], str]) -> dict[str, Markup]:
-    """By view: with layers that repeat folded, if there are any, and whole."""
+    """Return the pictures by view: with repeated layers folded, if there are any, and whole."""
     files = {
         "folded": graph.get("folded_picture", ""),
         "whole": graph["picture"],
@@ -85,7 +86,7 @@ def _row(
 
 
 def _lines(stages: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """The user's lines, in the order of files and numbers."""
+    """Return the user's source lines, sorted by file and number."""
     found = {
         row["line"]: {"key": row["line"], "short": row["short"], "code": row["source"]["code"]}
         for stage in stages
@@ -98,7 +99,7 @@ def _lines(stages: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 def _errors(stage: str, graph: Mapping[str, Any], diff: Mapping[str, Any] | None) -> dict[str, str]:
-    """What a diff measured of the outputs, by the nodes that make them: outputs come in the order of the return."""
+    """Return the errors of outputs that a diff measured, by the nodes that make them, in the order of return."""
     if diff is None or stage not in ("pre_aot", "forward", "post_grad"):
         return {}
     outputs = [o for o in diff["outputs"] if not o["name"].startswith("grad:")]
@@ -110,5 +111,5 @@ def _errors(stage: str, graph: Mapping[str, Any], diff: Mapping[str, Any] | None
 
 
 def short_path(path: str) -> str:
-    """The last two parts: enough to know a file by."""
+    """Return the last two parts of a path, enough to recognise a file."""
     return "/".join(PurePath(path).parts[-2:])

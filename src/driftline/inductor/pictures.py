@@ -1,4 +1,4 @@
-"""Pictures of a difference: where it lies, how it grows with the values, and which channels have it.
+"""Draws pictures of a difference: where it lies, how it grows with the values, and which channels have it.
 
 Colour-blind safe (cividis), every axis labelled. Large tensors are thinned: of a block the largest error is drawn. A
 tensor of one dimension has no channels: there the third picture shows how many elements differ by how much.
@@ -25,7 +25,7 @@ _DARK, _LIGHT = "#00224e", "#b9ac70"
 
 
 def draw_difference(expected: Any, got: Any, name: str, metrics: TensorMetrics) -> bytes:
-    """A PNG with three pictures."""
+    """Return a PNG with three pictures."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ def draw_difference(expected: Any, got: Any, name: str, metrics: TensorMetrics) 
 
 
 def _shown(expected: Any, got: Any, metrics: TensorMetrics) -> tuple[Array, Array, str]:
-    """Float64 arrays, and which part of the tensor they are."""
+    """Return both tensors as float64 arrays, cut to a part if they are large, and a description of that part."""
     where = "all elements"
     if metrics.size > _LARGEST and len(metrics.shape) > 1:
         at = (metrics.worst or (0,) * len(metrics.shape))[:-2] if len(metrics.shape) > 2 else ()
@@ -78,7 +78,7 @@ def _heat_map(figure: Any, axes: Any, error: Array, where: str) -> None:
         return
     plane, title = _plane(error)
     drawn = _thinned(np.where(np.isfinite(plane), plane, np.nan))
-    axes.set_facecolor("#ffffff")  # what is NaN or infinite on one side
+    axes.set_facecolor("#ffffff")  # the colour of elements that are NaN or infinite on one side
     image = axes.imshow(
         drawn, cmap="cividis", aspect="auto", interpolation="nearest", vmin=0.0,
         vmax=float(np.nanmax(drawn, initial=0.0)) or 1.0,
@@ -92,7 +92,7 @@ def _heat_map(figure: Any, axes: Any, error: Array, where: str) -> None:
 
 
 def _line(axes: Any, error: Array, where: str) -> None:
-    """Along one axis: a bar for each of a few elements, else a line."""
+    """Draw the error along one axis: bars for a few elements, else a line."""
     finite = np.where(np.isfinite(error), error, np.nan)
     if error.size <= _FEW:
         axes.bar(np.arange(error.size), finite, color=_DARK, width=0.7)
@@ -105,7 +105,7 @@ def _line(axes: Any, error: Array, where: str) -> None:
 
 
 def _whole_numbers(*scales: Any) -> None:
-    """Indices have no halves."""
+    """Put ticks of these axes at integers: they are indices or counts."""
     from matplotlib.ticker import MaxNLocator
 
     for scale in scales:
@@ -113,7 +113,7 @@ def _whole_numbers(*scales: Any) -> None:
 
 
 def _plain_powers(*scales: Any) -> None:
-    """On a logarithmic scale: numbers at the powers of ten alone."""
+    """On logarithmic axes, label the powers of ten only."""
     from matplotlib.ticker import NullFormatter
 
     for scale in scales:
@@ -121,7 +121,7 @@ def _plain_powers(*scales: Any) -> None:
 
 
 def _plane(error: Array) -> tuple[Array, str]:
-    """Two axes of the tensor: of more, the slice that holds the largest error."""
+    """Return two axes of the tensor: for a higher rank, the slice with the largest error, and its description."""
     if error.ndim == 2:
         return error, ""
     at = np.unravel_index(int(np.nanargmax(np.where(np.isfinite(error), error, -1.0))), error.shape)[:-2]
@@ -130,7 +130,7 @@ def _plane(error: Array) -> tuple[Array, str]:
 
 
 def _thinned(plane: Array) -> Array:
-    """At most so many cells: each shows the largest error of its block."""
+    """Return the plane reduced to at most `_WIDEST` cells per axis, each the largest error of its block."""
     for axis in (0, 1):
         step = math.ceil(plane.shape[axis] / _WIDEST)
         if step > 1:
@@ -156,12 +156,12 @@ def _against_magnitude(axes: Any, want: Array, error: Array) -> None:
 
 
 def _decades(values: Array) -> tuple[float, float]:
-    """The powers of ten around positive numbers."""
+    """Return the powers of ten below and above positive numbers."""
     return 10.0 ** math.floor(math.log10(values.min()) - 0.1), 10.0 ** math.ceil(math.log10(values.max()) + 0.1)
 
 
 def _counts(axes: Any, error: Array) -> None:
-    """How many elements differ by how much."""
+    """Draw a histogram: how many elements differ by how much."""
     finite = error[np.isfinite(error)].reshape(-1)
     differing = finite[finite > 0]
     axes.set(xlabel="absolute difference", ylabel="elements", title=f"How many ({finite.size - differing.size} equal)")

@@ -1,9 +1,9 @@
-"""Listening to torch while it compiles.
+"""Records what torch does while it compiles.
 
-torch tells what it does by *structured trace* records (the ones that tlparse reads) and, for Inductor's IR, by two
-loggers. Both come in the order in which things happen, in the thread that compiles; so a recorder needs no files of
-torch's, patches nothing and leaves no settings behind. One recorder at a time listens in a process: records do not say
-for whom they are.
+torch reports its work by *structured trace* records (which tlparse reads) and, for Inductor's IR, by two loggers. Both
+arrive in order, in the thread that compiles, so a recorder needs no files of torch, patches nothing and changes no
+settings for good. Only one recorder at a time may be active in a process, because the records do not say which recorder
+they belong to.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _listening = threading.Lock()
 
 @dataclass
 class LoweredGraph:
-    """What Inductor made of one graph: a forward, a backward, or one for inference."""
+    """What Inductor made of one graph: a forward, a backward, or an inference graph."""
 
     post_grad: str = ""
     ir_before_fusion: str = ""
@@ -44,10 +44,10 @@ class LoweredGraph:
 
 @dataclass
 class Compilation:
-    """One compilation of one frame: a function, or a part of it after a graph break."""
+    """One compilation of one frame: a function, or the part of it after a graph break."""
 
     id: str  # as torch writes it: frame/compilation
-    stack: list[dict[str, Any]] = field(default_factory=list)  # what called it; the frame itself is last
+    stack: list[dict[str, Any]] = field(default_factory=list)  # the call stack; the frame itself is last
     graphs: dict[str, str] = field(default_factory=dict)  # by stage: pre_aot, joint, forward, backward
     lowerings: list[LoweredGraph] = field(default_factory=list)
     guards: str = ""
@@ -60,14 +60,14 @@ class Compilation:
 
 @dataclass
 class Recording:
-    """All that was compiled while somebody listened."""
+    """Everything that was compiled during a recording."""
 
     compilations: dict[str, Compilation] = field(default_factory=dict)
     phases: list[tuple[str, str, float]] = field(default_factory=list)  # compile id, phase, seconds
 
 
 class Recorder(logging.Handler):
-    """A logging handler that keeps what torch tells."""
+    """A logging handler that collects torch's trace records into a `Recording`."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -86,7 +86,7 @@ class Recorder(logging.Handler):
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        return  # what a release tells in another form is missing from the capture, and nothing else happens
+        return  # a record in another release's format is only missing from the capture
 
     def _structured(self, metadata: Mapping[str, Any], payload: str | None) -> None:
         if "str" in metadata:
@@ -167,7 +167,7 @@ class Recorder(logging.Handler):
 
 
 def _reasons(payload: str) -> list[str]:
-    """torch sends one reason as plain text, several as JSON."""
+    """Return the reasons of a record: torch sends one as plain text, several as JSON."""
     try:
         value = json.loads(payload)
     except ValueError:
@@ -176,7 +176,7 @@ def _reasons(payload: str) -> list[str]:
 
 
 def _kernel_nodes() -> dict[str, list[str]]:
-    """The nodes behind each kernel. torch leaves them out of its record of a backward, but knows them."""
+    """Return the post-grad nodes of each kernel, which torch knows but leaves out of its record of a backward."""
     from torch._inductor import debug
 
     known = getattr(debug, "_inductor_triton_kernel_to_post_grad_node_info", {})
@@ -185,8 +185,8 @@ def _kernel_nodes() -> dict[str, list[str]]:
 
 @contextlib.contextmanager
 def recording(*, lowering: bool = True) -> Iterator[Recording]:
-    """Listen while the block runs. `lowering`: have Inductor lower every graph anew and say which node went where; what
-    its caches hold would otherwise be compiled without a word."""
+    """Record compilations while the block runs. `lowering`: bypass Inductor's caches, so that every graph is lowered
+    and recorded, and have it report which node went into which kernel."""
     import torch._dynamo
     import torch._functorch.config
     import torch._inductor.config

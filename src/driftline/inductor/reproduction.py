@@ -1,4 +1,4 @@
-"""A script with the one node that breaks a constraint, on tensors like those that it was given.
+"""Writes a script with the single node that breaks a constraint, on tensors like its original inputs.
 
 It is a program for Driftline too: `driftline check repro.py:program`. What a whole graph breaks (its peak of memory)
 needs the whole graph.
@@ -16,7 +16,7 @@ _WHOLE = ("peak_memory",)
 
 
 def reproduction(module: Any, violation: Violation, profile: Profile, *, aot: bool) -> str:
-    """The text of the script. It exits with 1 when the violation shows, 0 when it does not."""
+    """Return the text of the script. It exits with 1 if the violation shows, with 0 if it does not."""
     from driftline.programs.fx_text import program_text
 
     graph = module.graph if violation.constraint in _WHOLE else _alone(module, violation.node)
@@ -41,7 +41,7 @@ def reproduction(module: Any, violation: Violation, profile: Profile, *, aot: bo
 
 
 def _alone(module: Any, name: str) -> Any:
-    """A graph of one node, whose tensors are inputs. Of an input, the first node that reads it."""
+    """Return a graph of one node, with its tensors as inputs. For an input, the node is the first that reads it."""
     import torch.fx
 
     node = next(one for one in module.graph.nodes if one.name == name)
@@ -72,7 +72,7 @@ def _meta(node: Any, module: Any) -> dict[str, Any]:
 
 
 def _tensor_text(node: Any) -> str:
-    """A tensor of the same type, sizes and strides. Zeros: what breaks a constraint does not depend on numbers."""
+    """Return code for a tensor of zeros with the same dtype, sizes and strides: violations do not depend on values."""
     import torch
 
     value = node.meta["val"] if "val" in node.meta else node.meta.get("example_value")

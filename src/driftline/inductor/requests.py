@@ -1,4 +1,4 @@
-"""What the lab asks of workers. Imports no torch."""
+"""The lab's requests to workers. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.core.task import Task
 
 @dataclass(frozen=True)
 class LabRequest:
-    """Do something with a program and its samples, and leave a run in the folder of the case."""
+    """A request to capture, inspect or compare a program, and to leave a run in the folder of the case."""
 
     case: CaseFiles
     name: str
@@ -26,7 +26,7 @@ class LabRequest:
 
 @dataclass(frozen=True)
 class LabAnswer:
-    """The folder of the run, or why there is none."""
+    """The folder of the run, or the reason why there is none."""
 
     run: Path | None = None
     problem: str = ""

@@ -1,4 +1,4 @@
-"""The lab for programs that are named by text, as commands do: everything of torch happens in a worker.
+"""The lab for programs that are named by text, as in commands: everything that needs torch happens in a worker.
 
 A worker may write to its scratch only; the run it leaves there is copied to the lab folder.
 """

@@ -1,4 +1,4 @@
-"""What a graph is made of: operators, dtypes, estimates of arithmetic and memory.
+"""Computes statistics of a graph: operators, dtypes, and estimates of arithmetic and memory.
 
 Estimates, by shapes alone. FLOPs count a multiplication and an addition as two, as the papers do; an operator that is
 no contraction counts one for each element that it makes, and moving data counts nothing. Memory is a walk over the
@@ -29,7 +29,7 @@ _MOVES = (
 
 @dataclass(frozen=True)
 class GraphStatistics:
-    """Of one graph."""
+    """The statistics of one graph."""
 
     nodes: int
     inputs: int
@@ -46,7 +46,7 @@ class GraphStatistics:
 
 
 def measure(graph: PrintedGraph) -> GraphStatistics:
-    """Count and estimate."""
+    """Count the operators and dtypes of a graph, and estimate its arithmetic and memory."""
     every = (*graph.inputs, *graph.nodes)
     tensors = [node for node in every if node.shape is not None]
     by_name = {node.name: node for node in every}
@@ -64,7 +64,7 @@ def measure(graph: PrintedGraph) -> GraphStatistics:
 
 
 def short_op(op: str) -> str:
-    """`aten.add.Tensor` and `torch.add` are `add`."""
+    """Return the short name of an operator: `add` for `aten.add.Tensor` and `torch.add`."""
     parts = [part for part in op.split(".") if part]
     if len(parts) > 2 and parts[0] in ("aten", "prims", "inductor", "mkldnn", "mkl", "quantized"):
         return parts[1]
@@ -134,7 +134,7 @@ def _peak(graph: PrintedGraph, by_name: dict[str, PrintedNode]) -> int:
 
 
 def _owners(graph: PrintedGraph) -> dict[str, str]:
-    """Name the value in whose memory each value lies: a view lies in the memory of the first value that it reads."""
+    """Return, for each value, the value whose memory holds it: for a view, the owner of the first value it reads."""
     owner: dict[str, str] = {}
     for node in (*graph.inputs, *graph.nodes):
         reads = [arg for arg in node.args if arg in owner]

@@ -1,4 +1,4 @@
-"""What workers do for the lab: here torch is imported and the user's file is run."""
+"""The lab's tasks in workers, where torch is imported and the user's file is run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from driftline.programs.opened import OpenedProgram
 
 
 def _told(work: Callable[[LabRequest], LabAnswer]) -> Callable[[LabRequest], LabAnswer]:
-    """A user's mistake is an answer."""
+    """Decorator: turn a `DriftlineError` (a mistake of the user) into an answer."""
 
     def told(request: LabRequest) -> LabAnswer:
         try:
@@ -117,7 +117,7 @@ def _opened(request: LabRequest) -> OpenedProgram:
 
 
 def _placed(program: OpenedProgram, device: str) -> Callable[..., Any]:
-    """On the device, in IEEE arithmetic: as targets compute that declare no other."""
+    """Return the program on the device, with IEEE arithmetic, as for targets that declare nothing else."""
     try:
         return placed(program.live.function, {"device": device})[0]
     except Unsupported:

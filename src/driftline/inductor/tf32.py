@@ -1,4 +1,4 @@
-"""TF32 on a GPU: torch allows it for convolutions and recurrences unless it is told otherwise.
+"""Switches TF32 off on a GPU: torch allows it for convolutions and recurrences by default.
 
 A product in TF32 has 10 bits of its fraction, so errors of a kernel that are smaller than that do not show. KernelDiff
 therefore computes without it, in both runs. torch has two sets of switches. The old ones (`allow_tf32`,
@@ -21,13 +21,13 @@ _AGREED = ((IEEE_ONLY, IEEE_ONLY), (TF32, TF32), (TF32, "bf16"))
 
 
 def kinds_with_tf32() -> tuple[str, ...]:
-    """The kinds of operators that torch may compute in TF32 now."""
+    """Return the kinds of operators that torch may compute in TF32 now."""
     return tuple(kind for kind, precision in _precisions().items() if precision == TF32 and kind != _CPU)
 
 
 @contextlib.contextmanager
 def without_tf32() -> Iterator[None]:
-    """float32 is computed as float32 within, and as before afterwards."""
+    """Compute float32 without TF32 inside the block, and restore torch's settings afterwards."""
     import torch
 
     with _quiet():
@@ -44,7 +44,7 @@ def without_tf32() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Settings:
-    """All switches, as they are set."""
+    """The values of all TF32 switches."""
 
     products: str  # of set_float32_matmul_precision: highest, high or medium
     cudnn: bool  # cudnn.allow_tf32
@@ -73,7 +73,7 @@ class _Settings:
 
 
 def _switches() -> dict[str, Any]:
-    """What has `fp32_precision`, by kind of operator; releases before 2.9 have no such thing."""
+    """Return the objects with `fp32_precision`, by kind of operator; empty for releases before 2.9."""
     import torch
 
     if not hasattr(torch.backends.cudnn, "conv"):
@@ -104,7 +104,8 @@ def _set(precisions: dict[str, str]) -> None:
 
 
 def _own(switch: Any) -> str:
-    """What a switch is set to; unset where it follows `torch.backends.fp32_precision`, so that it still does later."""
+    """Return a switch's own value, or unset if it follows `torch.backends.fp32_precision`, so that it still does
+    later."""
     import torch
 
     general: Any = torch.backends
@@ -118,7 +119,7 @@ def _own(switch: Any) -> str:
 
 
 def _readable() -> bool:
-    """Can `cudnn.allow_tf32` be read?"""
+    """True if `cudnn.allow_tf32` can be read."""
     import torch
 
     with contextlib.suppress(RuntimeError):
@@ -127,7 +128,7 @@ def _readable() -> bool:
 
 
 def _products() -> str:
-    """What `set_float32_matmul_precision` was called with; changes the new switches where they hide it."""
+    """Return the value set by `set_float32_matmul_precision`. Changes the new switches if they hide it."""
     import torch
 
     for agreed in (None, *_AGREED):
@@ -140,14 +141,14 @@ def _products() -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without torch's advice to use the new switches alone: it is for those who set them."""
+    """Silence torch's advice to use the new switches only."""
     with _may_be_set(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def _may_be_set() -> contextlib.AbstractContextManager[None]:
-    """torch's own tests freeze its switches for the whole process; its own context managers set them nevertheless."""
+    """Return a context manager in which the switches may be set although torch's own tests have frozen them."""
     import torch
 
     allowed: Any = getattr(torch.backends, "__allow_nonbracketed_mutation", contextlib.nullcontext)

@@ -1,5 +1,5 @@
-"""How much a hunt may spend on a model. What is spent is counted by what was used, whether it was paid for today or
-comes from the store: so a hunt that is resumed or repeated ends its spending at the same place."""
+"""Limits on what a hunt may spend on a model. Answers that come from the store count like paid ones, so that a hunt
+that is resumed or repeated stops at the same point."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from driftline.core.config import user_settings_file
 from driftline.core.errors import DriftlineError
 from driftline.llm.settings import LlmSettings
 
-TOKENS = 200_000  # unless told otherwise
+TOKENS = 200_000  # the default
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """Limits on tokens and money; `None`: no limit."""
+    """Limits on tokens and money; `None` is unlimited."""
 
     tokens: int | None = None
     cost: float | None = None
 
     def share(self, parts: int) -> Allowance:
-        """One of so many equal parts: each lane has its own, as what one spends must not depend on how fast others
-        are."""
+        """Return the allowance of one of `parts` equal shares. Each lane (the programs for one target) has its own, so
+        that its spending does not depend on the speed of others."""
         parts = max(1, parts)
         return Allowance(
             None if self.tokens is None else self.tokens // parts, None if self.cost is None else self.cost / parts
         )
 
     def left(self, tokens: int, cost: float) -> bool:
-        """May another request be sent after so much was spent?"""
+        """True if another request may be sent after spending `tokens` and `cost`."""
         return (self.tokens is None or tokens < self.tokens) and (self.cost is None or cost < self.cost)
 
     @staticmethod
     def of(settings: LlmSettings, tokens: int | None, cost: float | None) -> Allowance:
-        """What the user allows; money is counted by the prices of the settings."""
+        """Return the allowance that the user set. Raises if `cost` is given and the settings have no prices."""
         if cost is not None and not settings.priced:
             raise DriftlineError(
                 "--llm-cost needs to know what tokens cost: set price_in and price_out, each for a million tokens,"
@@ -47,8 +47,8 @@ class Allowance:
 
 
 def stored_allowance(tokens: int | None, cost: float | None) -> Allowance:
-    """Return what a stored hunt was allowed. More than a new hunt may spend has to be said again by the user: somebody
-    else may have written the store."""
+    """Return the allowance of a stored hunt. Raises if it exceeds the default: the store may come from someone else, so
+    the user has to confirm a larger one."""
     if tokens is None or tokens > TOKENS:
         words = "any number of" if tokens is None else f"{tokens:,}"
         raise DriftlineError(

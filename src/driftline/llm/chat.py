@@ -1,4 +1,4 @@
-"""What a model is asked and what it answers, as values. The key of a request finds its answer again."""
+"""Requests to a model and its answers, as values. A stored answer is found by the key of its request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How an answer is drawn, in the protocol's own names."""
+    """Sampling parameters, under the protocol's names."""
 
     temperature: float = 0.8
     max_tokens: int = 2048
@@ -26,7 +26,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A question. `sample` tells questions apart that are the same word for word: each has an answer of its own."""
+    """A request. `sample` distinguishes requests with the same words, so that each gets its own answer."""
 
     model: str
     messages: tuple[Message, ...]
@@ -36,7 +36,7 @@ class ChatRequest:
 
     @property
     def key(self) -> str:
-        """The SHA-256 of all that the answer depends on."""
+        """The SHA-256 of everything that the answer depends on."""
         body: list[object] = [
             self.model,
             asdict(self.parameters),
@@ -50,7 +50,7 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class ChatAnswer:
-    """What came back. `problem` is why the text is no use, in the words that reports have (`PROBLEMS`)."""
+    """A model's answer. `problem` says why the text cannot be used (one of `PROBLEMS`); empty if it can."""
 
     text: str
     finish_reason: str = ""
@@ -76,5 +76,5 @@ PROBLEMS = (EMPTY, CUT_OFF, FILTERED, NOT_TEXT, REFUSED, NO_ANSWER)
 
 
 def estimated_tokens(*texts: str) -> int:
-    """About how many tokens these texts are."""
+    """Estimate the number of tokens of these texts."""
     return sum(-(-len(text) // _CHARACTERS) + _PER_MESSAGE for text in texts)

@@ -1,8 +1,8 @@
-"""A client of `/v1/chat/completions`, for any server that speaks it.
+"""A client of `/v1/chat/completions`, for any server with this protocol.
 
-What fails for a moment (429, 5xx, a dropped or half answer, a time-out) is tried again, with growing pauses or as long
-as the server asks for. What the user has to correct (the key, the name of the model, the address) is a
-`DriftlineError`. An answer is only taken for one when the server says that it has come to its end.
+Temporary failures (429, 5xx, a dropped or incomplete answer, a time-out) are retried, with growing pauses or after the
+time that the server asks for. Mistakes that the user has to fix (the key, the name of the model, the address) raise a
+`DriftlineError`. An answer counts only if the server says that it is complete.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ LONGEST_PAUSE = 60.0
 LARGEST = 8 << 20  # bytes of one answer
 _AGAIN = (408, 409, 425, 429)  # statuses that go away, besides 5xx
 _WRONG_KEY = (401, 403)
-_REFUSED_FORM = (400, 404, 422, 500, 501)  # by which servers say that an answer has no form which they could be told
+_REFUSED_FORM = (400, 404, 422, 500, 501)  # statuses of servers that do not support `response_format`
 _FAILS_ON_FORM = {500: 2, 501: 1}  # how often, before it is believed: a server may have a 500 for other reasons
 _NEVER: Mapping[int, int] = {}
 
 
 class NoAnswer(Exception):
-    """The server gave no answer, however often it was asked. Not the end of a hunt: the next request may have one."""
+    """Raised when the server gave no answer after all retries. The hunt continues: the next request may succeed."""
 
 
 class Closed(NoAnswer):
-    """The client was closed while the server was being waited for."""
+    """Raised when the client is closed during a request or a pause."""
 
 
 class _Passing(Exception):
-    """Worth another try; `pause` is how long the server asked to wait, `status` the one that it gave."""
+    """Raised for an error worth a retry. `pause`: seconds that the server asked to wait; `status`: its HTTP status."""
 
     def __init__(self, why: str, pause: float | None = None, status: int = 0) -> None:
         super().__init__(why)
@@ -63,10 +63,10 @@ class _Passing(Exception):
 
 
 class ChatClient:
-    """Asks one server. For several threads; `close` ends the pauses of all of them."""
+    """Sends requests to one server. Thread-safe; `close` ends the pauses of all threads."""
 
     def __init__(self, settings: LlmSettings, *, wait: Callable[[float], bool] | None = None) -> None:
-        """`wait` is called with the seconds of a pause, and says whether to give up."""
+        """`wait` is called with the seconds of a pause and returns True to give up."""
         try:
             import httpx
         except ModuleNotFoundError as error:
@@ -76,7 +76,7 @@ class ChatClient:
         self._settings = settings
         self._closed = threading.Event()
         self._told = threading.Event()  # that requests are tried again
-        self._refuses_forms = threading.Event()  # the server cannot be told the form of an answer
+        self._refuses_forms = threading.Event()  # the server does not support `response_format`
         self._wait = wait or self._closed.wait
         headers = {"Authorization": f"Bearer {settings.key}"} if settings.key else {}
         limits = httpx.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections)
@@ -90,7 +90,7 @@ class ChatClient:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def complete(self, request: ChatRequest) -> ChatAnswer:
-        """The answer. Raises `NoAnswer`, and `DriftlineError` for what the user has to correct."""
+        """Return the model's answer. Raises `NoAnswer`, or `DriftlineError` for errors that the user has to fix."""
         body = {
             "model": request.model,
             "messages": [{"role": one.role, "content": self._clean(one.content)} for one in request.messages],
@@ -99,7 +99,7 @@ class ChatClient:
         held = bool(request.choices) and not self._refuses_forms.is_set()
         form = {"response_format": _list_of(request.choices)} if held else {}
         status, answer = self._patiently("POST", "/chat/completions", {**body, **form}, _FAILS_ON_FORM if held else {})
-        if held and status in _REFUSED_FORM:  # not all servers can be told the form of an answer
+        if held and status in _REFUSED_FORM:  # not all servers support `response_format`
             status, answer = self._patiently("POST", "/chat/completions", body)
             if status < 400:  # else it was something else that it refused
                 self._refuses_forms.set()
@@ -111,8 +111,8 @@ class ChatClient:
         return self._read(request, answer)
 
     def require_model(self, *names: str) -> None:
-        """Is the server there, does it take the key, does it know these models? Costs no token where it lists them.
-        Raises `DriftlineError` where not."""
+        """Check that the server answers, accepts the key and knows these models; raises `DriftlineError` otherwise.
+        Costs no tokens if the server lists its models."""
         try:
             self._require_model(names)
         except NoAnswer as reason:
@@ -134,8 +134,8 @@ class ChatClient:
     def _patiently(
         self, method: str, path: str, body: Mapping[str, Any] | None, believed: Mapping[int, int] = _NEVER
     ) -> tuple[int, Any]:
-        """One request, tried again while what is wrong may pass. `believed`: statuses that are taken for the answer
-        when they came so often."""
+        """Send a request, and retry it after temporary errors. `believed` maps a status to the number of times after
+        which it is taken as the answer."""
         why = ""
         met: Counter[int] = Counter()
         for attempt in range(RETRIES + 1):
@@ -224,7 +224,7 @@ class ChatClient:
         return scrubbed(text, self._settings.key)
 
     def _said(self, answer: Any) -> str:
-        """The words of an error, in any of the forms that servers have."""
+        """Return the message of an error body, in any of the formats that servers use."""
         error = answer.get("error", answer) if isinstance(answer, dict) else answer
         said = error.get("message", error) if isinstance(error, dict) else error
         return self._clean(first_line(said if isinstance(said, str) else str(said or "nothing"), 200))
@@ -237,7 +237,7 @@ class ChatClient:
 
 
 def _list_of(choices: Sequence[str]) -> dict[str, Any]:
-    """The form of an answer that is a list of some of these names, in the protocol's words."""
+    """Return the `response_format` that asks for a JSON list of some of these names."""
     names = {"type": "array", "items": {"type": "string", "enum": list(choices)}, "minItems": 2, "maxItems": 8}
     schema = {"type": "object", "properties": {"names": names}, "required": ["names"], "additionalProperties": False}
     return {"type": "json_schema", "json_schema": {"name": "names", "strict": True, "schema": schema}}
@@ -251,7 +251,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _finished(answer: Mapping[str, Any]) -> bool:
-    """Did the server say how the answer ended? A stream that was cut, or no choice at all, is no success."""
+    """True if the answer has a finish reason. A stream that was cut, or an answer without choices, has none."""
     choices = answer.get("choices")
     return bool(
         isinstance(choices, list) and choices and isinstance(choices[0], dict) and choices[0].get("finish_reason")
@@ -259,7 +259,7 @@ def _finished(answer: Mapping[str, Any]) -> bool:
 
 
 def _text(content: Any) -> str | None:
-    """A text, or the texts of a list of parts; `None` for anything else."""
+    """Return the text of a message: a string, or the joined texts of a list of parts; `None` for anything else."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -280,12 +280,13 @@ def _ids(answer: Any) -> list[str]:
 
 
 def _names_no_model(status: int, said: str, model: str) -> bool:
-    """Servers answer 404, or 400 with words, when they do not know a model."""
+    """True if an error says that the server does not know the model: status 404, or 400 with a message that names the
+    model."""
     return status == 404 or (status == 400 and "model" in said.lower() and model in said)
 
 
 def _retry_after(told: str) -> float | None:
-    """Seconds from the header: a number, or a date."""
+    """Return the seconds of a Retry-After header, which is a number or a date; None if it is neither."""
     try:
         return max(0.0, float(told))
     except ValueError:

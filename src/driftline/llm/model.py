@@ -1,6 +1,6 @@
-"""A model with a memory: an answer that the store has is not asked for again.
+"""A model that never asks the server for an answer that the store already has.
 
-In a replay nothing is asked at all: an answer that the store lacks ends it, and names the request.
+A replay sends no requests: if the store lacks an answer, the replay ends with an error that names the request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from driftline.store.models import ModelAnswers
 
 
 class RecordedModel:
-    """Answers from the store, else from the server (`client`); without one it is a replay."""
+    """Answers from the store, else from the server (`client`); without a client it only replays."""
 
     def __init__(self, store: Store, client: ChatClient | None) -> None:
         self._answers = ModelAnswers(store)
@@ -25,14 +25,14 @@ class RecordedModel:
         return self._client is None
 
     def kept(self, request: ChatRequest) -> ChatAnswer | None:
-        """The answer that the store has."""
+        """Return the stored answer to a request, or None."""
         known = self._answers.get(request.key)
         return decode(ChatAnswer, known) if known is not None else None
 
     def ask(self, request: ChatRequest, about: str) -> ChatAnswer:
-        """The answer; one with the problem `no answer` when the server gave none. `about` names it for people."""
+        """Return the answer; its problem is `no answer` if the server gave none. `about` names it in messages."""
         kept = self.kept(request)
-        # What failed then may work now; in a replay it must fail again.
+        # A request that failed before may work now; in a replay it must fail again.
         if kept is not None and (self.replays or kept.problem != NO_ANSWER):
             return kept
         if self._client is None:

@@ -1,5 +1,5 @@
-"""What models are asked, word for word. A change of what `describe_messages` says is a new `VERSION`: requirements are
-asked anew."""
+"""The prompts. When the text of `describe_messages` changes, increase `VERSION`, so that requirements are asked for
+again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Rules for the program:
 
 @dataclass(frozen=True)
 class PromptWords:
-    """What questions call the things of one form of programs."""
+    """The words of a prompt that depend on the form of the programs (torch, ONNX, ...)."""
 
     framework: str
     compiler: str
@@ -128,8 +128,8 @@ def describe_messages(rule: Rule, text: RuleText) -> tuple[Message, ...]:
 
 
 def change_messages(rule: Rule, example: str, idea: str, form: str) -> tuple[Message, ...]:
-    """Ask for a changed version of a program that fires the rule. What differs most comes last: servers keep what they
-    made of the beginning of a request, and so all share the rules, and those that change one program share it too."""
+    """Ask for a changed version of a program that fires the rule. The idea comes last, so that servers can cache the
+    common beginning of requests."""
     asked = (
         f"{WORDS[form].form}\n\n"
         f"This program makes the rewrite rule `{rule.name}` of the compiler fire:\n{_block(example)}\n"
@@ -149,8 +149,8 @@ def write_messages(rule: Rule, requirement: str, examples: Sequence[str], idea: 
 
 
 def sketch_messages(rule: Rule, requirement: str, operators: Sequence[str]) -> tuple[Message, ...]:
-    """Ask for a list of operators, which Driftline makes a program of. The operators come first, as all sketches share
-    them."""
+    """Ask for a list of operators, from which Driftline makes a program. The operator names come first, so that servers
+    can cache them."""
     asked = (
         f"These operators exist:\n{', '.join(operators)}\n\n"
         f"A compiler has the rewrite rule `{rule.name}`. What a program needs for it to fire:\n{requirement}\n\n"
@@ -161,7 +161,7 @@ def sketch_messages(rule: Rule, requirement: str, operators: Sequence[str]) -> t
 
 
 def repair_messages(asked: Sequence[Message], answer: str, error: str) -> tuple[Message, ...]:
-    """Give a program back that does not run, with its error."""
+    """Ask for a correction of a program that does not run, given its error."""
     told = f"This program does not run:\n{error[:_LONGEST_ERROR]}\nCorrect it. Answer with the whole program."
     return *asked, Message("assistant", answer), Message("user", told)
 

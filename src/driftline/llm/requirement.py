@@ -1,5 +1,5 @@
-"""What a rule needs of a program, as a model that read its source says. Kept in the store until the source, the words
-of the question or the model change."""
+"""The requirement of a rule: what a program needs for the rule to fire, as a model that read its source says. Kept in
+the store until the source, the prompt or the model changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTS = re.compile(r"PATTERN\W*\n(?P<pattern>.*?)\n\W*CONSTRAINTS\W*\n(?P<const
 
 @dataclass(frozen=True)
 class Requirement:
-    """The conditions under which a rule fires. Never evidence: whether it fires is seen by compiling."""
+    """The conditions under which a rule fires, as a model says. Never evidence: only compiling shows that it fires."""
 
     pattern: str  # pseudo-code
     constraints: tuple[str, ...]
@@ -30,21 +30,21 @@ class Requirement:
 
     @staticmethod
     def read(text: str) -> Requirement:
-        """From an answer; one that does not keep to the form is all constraints."""
+        """Parse an answer. If it does not follow the requested format, all its lines count as constraints."""
         found = _PARTS.search(text)
         if not found:
             return Requirement("", _lines(text), text)
         return Requirement(_unfenced(found["pattern"]), _lines(found["constraints"]), text)
 
     def words(self) -> str:
-        """For a prompt."""
+        """Return the requirement as text for a prompt."""
         constraints = "\n".join(f"- {line}" for line in self.constraints)
         return f"{self.pattern}\n{constraints}".strip()
 
 
 @dataclass(frozen=True)
 class RequirementAnswer:
-    """What came of asking for a requirement: it, or why there is none; and the answer that it comes from."""
+    """The requirement of a rule, or the problem why there is none, with the model's answer."""
 
     requirement: Requirement | None
     problem: str = ""
@@ -52,7 +52,7 @@ class RequirementAnswer:
 
 
 class Analyst:
-    """Asks for requirements, and remembers them."""
+    """Asks a model for the requirements of rules, and stores them."""
 
     def __init__(self, store: Store, model: RecordedModel, name: str) -> None:
         self._kept = Requirements(store)
@@ -67,7 +67,7 @@ class Analyst:
         return ChatRequest(self.name, describe_messages(rule, text), Sampling(_TEMPERATURE, _MOST_TOKENS))
 
     def describe(self, rule: Rule, text: RuleText) -> RequirementAnswer:
-        """The requirement, from the store or from the model."""
+        """Return the requirement of a rule, from the store or from the model."""
         request = self.request(rule, text)
         known = self.known(rule, text)
         if known is not None:
@@ -76,7 +76,7 @@ class Analyst:
         if answer.problem and not answer.text.strip():
             said = f" ({answer.finish_reason})" if answer.finish_reason else ""
             return RequirementAnswer(None, answer.problem + said, answer)
-        made = Requirement.read(answer.text)  # one that was cut off still says something
+        made = Requirement.read(answer.text)  # an answer that was cut off is still useful
         self._kept.keep(rule.id, text.digest, VERSION, self.name, encode(Requirement, made))
         return RequirementAnswer(made, answer=answer)
 

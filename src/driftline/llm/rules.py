@@ -1,4 +1,4 @@
-"""A rewrite rule as it is shown to a model: what it looks for, its source, and a program that fires it."""
+"""A rewrite rule as it is shown to a model: its pattern, its source, and a program that fires it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from driftline.core.target import Target
 
 @dataclass(frozen=True)
 class RuleText:
-    """The rule in the compiler's own words."""
+    """The source texts of a rule in its compiler."""
 
     tree: str  # its pattern
-    source: str = ""  # of what applies it, or of the function that its pattern was traced from
-    replacement: str = ""  # source of what it puts in the place
-    condition: str = ""  # source of what it asks besides the pattern
-    words: str = ""  # what it does, where there is no source to be read
-    form: str = "torch"  # in which programs for it are written
+    source: str = ""  # of the code that applies it, or of the function that its pattern was traced from
+    replacement: str = ""  # source of the replacement
+    condition: str = ""  # source of its extra check
+    words: str = ""  # a description, if there is no source
+    form: str = "torch"  # the form of programs for it
 
     @property
     def digest(self) -> str:
-        """Changes when anything of the rule does."""
+        """A digest of all texts of the rule."""
         parts = "\0".join((self.tree, self.source, self.replacement, self.condition))
         if self.words:
             parts = "\0".join((parts, self.words, self.form))
@@ -36,7 +36,7 @@ class RuleText:
 
 @dataclass(frozen=True)
 class ShownRule:
-    """The rule with a program that fires it, where one is known."""
+    """A rule's text with a program that fires it, if one is known."""
 
     text: RuleText
     program: str = ""
@@ -44,10 +44,10 @@ class ShownRule:
 
 
 class RuleBook(Protocol):
-    """Knows the rules of compilers. The layers above implement it."""
+    """Interface that lists and describes the rewrite rules of compilers. Implemented in higher layers."""
 
     def rules(self, target: Target) -> Sequence[Rule]:
-        """The rules that may fire on this target; none where they are not known."""
+        """Return the rules that may fire on this target; empty if they are not known."""
 
     def text(self, rule: Rule) -> RuleText: ...
 

@@ -1,5 +1,5 @@
-"""Where the model is and what it costs: from the environment, or `[llm]` in the user's own settings file
-(`cli/user_settings.py`). A project's driftline.toml may have the settings that are not of the account.
+"""The address and prices of the model, from the environment or from `[llm]` in the user's settings file
+(`cli/user_settings.py`). A project's driftline.toml may set everything except the account: address, key and prices.
 
     [llm]
     base_url = "http://127.0.0.1:8080/v1"   # or OPENAI_BASE_URL
@@ -41,7 +41,7 @@ _NUMBERS = {  # with the smallest and the largest value
 
 @dataclass(frozen=True)
 class LlmSettings:
-    """All that is needed to ask a model. The key is no part of its text."""
+    """The settings for requests to a model. The key is not part of its repr."""
 
     base_url: str
     model: str
@@ -61,7 +61,7 @@ class LlmSettings:
 
     @property
     def shown_url(self) -> str:
-        """The address for messages: a password in it is as secret as the key."""
+        """The address for messages, without user name and password."""
         parts = urlsplit(self.base_url)
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -70,12 +70,12 @@ class LlmSettings:
         return self.price_in is not None and self.price_out is not None
 
     def cost(self, prompt_tokens: int, answer_tokens: int) -> float:
-        """What so many tokens cost; 0 where no price is known."""
+        """Return the cost of these tokens; 0 if no price is known."""
         return (prompt_tokens * (self.price_in or 0.0) + answer_tokens * (self.price_out or 0.0)) / 1e6
 
 
 def check_table(said_by: str, table: Any) -> dict[str, Any]:
-    """`[llm]` of a settings file, each value of its type."""
+    """Validate the `[llm]` table of a settings file, and return it. `said_by` names the file in errors."""
     if not isinstance(table, dict):
         raise DriftlineError(f'{said_by}: llm must be a table, as in [llm] with base_url = "..." below it.')
     for key, value in table.items():
@@ -108,8 +108,8 @@ def llm_settings(
     model: str = "",
     replay: bool = False,
 ) -> LlmSettings:
-    """The settings of this run; from the environment, unless other variables are given. `model`: that of the hunt which
-    is resumed or repeated. A replay needs no address."""
+    """Return the settings of this run, from `table` and from `variables` (default: the environment). `model` is the
+    model of a hunt that is resumed or repeated. A replay needs no address."""
     taking = take_key if variables is None else variables.get
     variables = os.environ if variables is None else variables
     told = dict(table or {})

@@ -1,8 +1,9 @@
-"""What a graph in a torch.export archive would have torch run, beyond the operators that torch knows.
+"""Finds what a graph in a torch.export archive would make torch execute, beyond operators that torch knows.
 
-Torch writes names and guards of the graph into the text of functions, has sympy evaluate sizes, looks up operators in
-its own modules by their names, and imports what containers name. The graph is JSON; each kind of text in it is held
-against what torch's exporter writes there (`archive_texts.py`), and text of no known kind may end no string.
+Torch writes names and guards of the graph into the source of functions, lets sympy evaluate sizes, looks up operators
+in its own modules by name, and imports the modules that containers name. The graph is JSON. Each kind of text in it is
+compared with the syntax that torch's exporter writes (`archive_texts.py`); text of an unknown kind must not contain
+characters that end a string.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _FREE = ("metadata",)  # stack traces and the like, which torch keeps and never 
 
 
 def suspects_in_graph(data: bytes) -> Iterator[str]:
-    """Yield what is more than a graph, in words."""
+    """Yield a description of everything suspicious in a graph, given as JSON."""
     try:
         pending = [json.loads(data)]
     except (ValueError, RecursionError):  # another reader may get further
@@ -39,7 +40,7 @@ def suspects_in_graph(data: bytes) -> Iterator[str]:
 
 
 def _in_field(key: str, item: Any, pending: list[Any]) -> Iterator[str]:
-    """Look into one field of an object; what is not looked into here is added to `pending`."""
+    """Yield what is suspicious in one field of an object; nested values that remain to be checked go to `pending`."""
     if key in _TEXTS:
         what, allowed = _TEXTS[key]
         for text in item if isinstance(item, list) else [item]:
@@ -57,7 +58,7 @@ def _in_field(key: str, item: Any, pending: list[Any]) -> Iterator[str]:
 
 
 def _without_words(node: Any) -> Any:
-    """A node without the texts that it is called with, such as messages: torch writes those as Python writes texts."""
+    """Return a node without its text arguments, such as messages: torch writes those as Python literals."""
     if not isinstance(node, dict) or not isinstance(node.get("inputs"), list):
         return node
     inputs = [
@@ -85,6 +86,6 @@ _TEXTS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
 
 
 def _unless(allowed: Callable[[str], bool], text: Any, what: str) -> Iterator[str]:
-    """Yield the text, unless it is of the kind that belongs there."""
+    """Yield a description of the text, unless it is of the kind that belongs there (`allowed`)."""
     if not isinstance(text, str) or not allowed(text):
         yield f"the {what} {text!r}"

@@ -1,10 +1,10 @@
-"""What loading a torch.export archive (.pt2) or a TorchScript file (.pt) would run, found out without loading it.
+"""Finds what loading a torch.export archive (.pt2) or a TorchScript file (.pt) would execute, without loading it.
 
-An archive is a ZIP file with the graph as JSON and tensors as bytes, and it may hold pickles: example inputs, constants
-and custom objects. `torch.export.load` unpickles them, which calls whatever they name. Here every name that is not one
-of those that tensors need is reported (`pickle_scan.py`), and an archive that torch may read in another way than we do
-is refused (`plain_zip.py`). So are texts in the graph that torch would evaluate (`archive_graph.py`). A part is looked
-into whatever its name says it is, unless torch never unpickles it.
+An archive is a ZIP file with the graph as JSON and tensors as bytes. It may hold pickles: example inputs, constants and
+custom objects. `torch.export.load` unpickles them, which calls any function that they name. This module reports every
+name that tensors do not need (`pickle_scan.py`) and every text in the graph that torch would evaluate
+(`archive_graph.py`), and refuses archives that torch may read differently than Python (`plain_zip.py`). A part is
+scanned whatever its name suggests, unless torch never unpickles it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from driftline.programs.torchscript_file import ORIGINAL, decoded
 
 _BIG = 256 << 20  # bytes of a part that is unpacked in memory; tensors may be larger, pickles are not
 _DEEP = 3  # archives in archives
-# What torch.save writes for tensors, sizes, dtypes and plain containers.
+# The names that torch.save writes for tensors, sizes, dtypes and plain containers.
 _ALLOWED = re.compile(
     r"collections (OrderedDict|defaultdict)|copyreg (_reconstructor|__newobj__)|_codecs encode"
     r"|(builtins|__builtin__) (object|set|frozenset|slice|complex|bytearray|list|dict|tuple|int|float|bool)"
@@ -40,7 +40,7 @@ _ALLOWED = re.compile(
     r"|torch (b?float\d*\w*|half|double|u?int\d+|long|short|bool|complex\d+|chalf|cfloat|cdouble|q?u?int\d+(x\d)?)"
     r"|transformers\.cache_utils \w*(Cache|Layer)"  # key-value caches among the example inputs
 )
-_OWN_CLASSES = re.compile(r"__torch__[\w.]*|torch\.jit\._pickle\.\w+")  # what TorchScript names in its pickles
+_OWN_CLASSES = re.compile(r"__torch__[\w.]*|torch\.jit\._pickle\.\w+")  # the names in TorchScript's pickles
 _PLAIN = re.compile(
     r"([^/]*/)?(archive_format|archive_version|byteorder|version|\.data/.*|\.format_version|\.storage_.*)"
 )
@@ -57,7 +57,7 @@ def trust(given: bool) -> None:
 
 @contextmanager
 def trusting() -> Iterator[None]:
-    """For files that this process has written itself."""
+    """Trust all files inside the block, which this process has written itself."""
     global _trusted
     before = _trusted
     trust(True)  # workers load these files later
@@ -87,7 +87,7 @@ def _suspects(path: Path, name: str) -> Iterator[str]:
             require_plain_zip(archive, file)
             yield from _in_torchscript(archive) if path.suffix == ".pt" else _in_archive(archive, _DEEP)
     except (*_DAMAGED, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        # Also what seems to be no archive at all: what we cannot look into, torch's own reader of archives might.
+        # Also a file that seems to be no archive: torch's own reader may still read it.
         raise DriftlineError(
             f"{one_line(name)} is a damaged archive, or none ({one_line(str(error), 80)}). Write it again with"
             f" {'torch.jit.save' if path.suffix == '.pt' else 'torch.export.save'}."
@@ -95,7 +95,7 @@ def _suspects(path: Path, name: str) -> Iterator[str]:
 
 
 def _require_room(archive: zipfile.ZipFile, deep: int) -> None:
-    """Refuse an archive that is much larger unpacked. Torch compresses nothing, so that little is lost."""
+    """Refuse an archive with large compressed parts. Torch compresses nothing, so few real archives are refused."""
     packed = sum(entry.file_size for entry in archive.infolist() if entry.compress_type != zipfile.ZIP_STORED)
     if packed > (_BIG if deep == _DEEP else 0):
         raise DriftlineError(
@@ -106,7 +106,7 @@ def _require_room(archive: zipfile.ZipFile, deep: int) -> None:
 
 def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
     _require_room(archive, deep)
-    raw, pickled = _payloads(archive) if deep == _DEEP else (frozenset(), ())  # what torch.save wrote has no such lists
+    raw, pickled = _payloads(archive) if deep == _DEEP else (frozenset(), ())  # files of torch.save have no such lists
     for entry in archive.infolist():
         name = entry.filename
         if name.lower().endswith(pickled):  # first: the archive chooses the name, which may be that of a harmless part
@@ -130,12 +130,13 @@ def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
             yield f"{name} (a program)"
             continue
         if deep < _DEEP and re.fullmatch(r"[^/]*/data/\d+", name):
-            continue  # bytes of a tensor in what torch.save wrote
+            continue  # bytes of a tensor, in a file of torch.save
         yield from _in_part(_read(archive, entry), deep)
 
 
 def _in_embedded(data: bytes) -> Iterator[str]:
-    """The TorchScript file that an archive was made from. What is no archive is refused when it is to be run."""
+    """Yield what is suspicious in the TorchScript file that an archive was made from. Data that is no archive is
+    refused when it is to be run."""
     if data[:4] == b"PK\x03\x04":
         file = io.BytesIO(data)
         with zipfile.ZipFile(file) as inner:
@@ -144,8 +145,8 @@ def _in_embedded(data: bytes) -> Iterator[str]:
 
 
 def _in_torchscript(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Its code is no Python, and its pickles are read by torch's own reader, which knows tensors and the file's own
-    classes; a name of anything else has no business there."""
+    """Yield the names in the pickles of a TorchScript file that are neither tensors nor the file's own classes. Its
+    code is no Python, and torch's own reader reads its pickles."""
     _require_room(archive, _DEEP)
     for entry in archive.infolist():
         if entry.filename.endswith((".pkl", ".debug_pkl")):
@@ -157,8 +158,8 @@ def _of_torchscript(name: str) -> bool:
 
 
 def _payloads(archive: zipfile.ZipFile) -> tuple[frozenset[str], tuple[str, ...]]:
-    """As the archive's own lists say, in small letters, as torch looks for parts: those that are bytes of a tensor,
-    which are never unpickled, and the ends of the names of those that are."""
+    """Return the names of parts that the archive lists as raw bytes of tensors, which are never unpickled, and the name
+    endings of parts that are. Names are in lower case, as torch looks for them."""
     raw: set[str] = set()
     pickled: set[str] = set()
     for entry in archive.infolist():
@@ -177,7 +178,7 @@ def _payloads(archive: zipfile.ZipFile) -> tuple[frozenset[str], tuple[str, ...]
 
 
 def _is_tensor(folder: str, name: str) -> bool:
-    """Other constants are objects: torch unpickles those whatever the list says."""
+    """True if the constant of this name is a tensor. Torch unpickles all other constants."""
     return bool(re.fullmatch(r"[^/]*/data/weights", folder)) or (
         bool(re.fullmatch(r"[^/]*/data/constants", folder)) and name.startswith("tensor_")
     )
@@ -200,7 +201,8 @@ def _in_part(data: bytes, deep: int) -> Iterator[str]:
 
 
 def _in_pickle(data: bytes, allowed: Callable[[str], bool]) -> Iterator[str]:
-    """What a pickle holds that is not allowed; a part that cannot be read to its end might be read by torch."""
+    """Yield what a pickle holds that is not allowed. A pickle that cannot be read to its end is reported too, since
+    torch might read it."""
     try:
         yield from names_in(data, allowed)
     except (UnreadablePickle, RecursionError) as error:
@@ -208,5 +210,5 @@ def _in_pickle(data: bytes, allowed: Callable[[str], bool]) -> Iterator[str]:
 
 
 def _is_json(data: bytes) -> bool:
-    """True for a JSON object or list, which no unpickler takes for a pickle: it begins with no instruction."""
+    """True for a JSON object or list, which no unpickler accepts as a pickle."""
     return data.lstrip()[:1] in (b"{", b"[")

@@ -1,4 +1,4 @@
-"""Texts of a torch.export archive that torch turns into code, and the small languages in which they may be written.
+"""Recognises texts of a torch.export archive that torch turns into code, and that are limited to a harmless syntax.
 
 `torch.export.load` hands sizes to sympy, which evaluates them as Python. `ExportedProgram.module()` writes guards and
 names of arguments and parameters into the text of a function and executes that. The functions here return True for
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _LONGEST = 1 << 16  # characters of one text
-# What sympy's `srepr` writes for sizes, and the functions that torch adds to sympy.
+# The names that sympy's `srepr` writes for sizes, and the functions that torch adds to sympy.
 _SYMPY = frozenset(
     "Symbol Integer Float Rational Add Mul Pow Max Min Mod Abs floor ceiling Equality Unequality Eq Ne Lt Le Gt Ge"
     " StrictLessThan StrictGreaterThan LessThan GreaterThan And Or Not Xor Piecewise ExprCondPair Tuple"
@@ -63,12 +63,12 @@ _OPERATOR = re.compile(
 
 
 def is_size(text: str) -> bool:
-    """True for an expression as torch writes sizes: numbers, symbols, and functions of sympy with known effect."""
+    """True for a size expression as torch writes it: numbers, symbols, and known harmless functions of sympy."""
     return _parses(text, _only_sympy)
 
 
 def is_guard(text: str) -> bool:
-    """True for a comparison of sizes of inputs, as torch writes guards."""
+    """True for a guard as torch writes it: a comparison of the sizes of inputs."""
     return _parses(text, _only_paths)
 
 
@@ -78,12 +78,12 @@ def is_operator(name: str) -> bool:
 
 
 def is_plain(text: str) -> bool:
-    """True for text that stands between quotes without ending them."""
+    """True for text that can be put between quotes without ending the string."""
     return not re.search(r"[\"'\\\x00-\x1f\x7f\u2028\u2029]", text)
 
 
 def in_structure(text: str) -> Iterator[str]:
-    """What is more than data in the description of a nested container, which is JSON with JSON inside."""
+    """Yield what is suspicious in the description of a nested container (JSON with JSON inside)."""
     pending: list[Any] = [text]
     while pending:
         value = pending.pop()
@@ -110,7 +110,7 @@ def _in_container(value: dict[str, Any]) -> Iterator[str]:
 
 
 def keywords_of(text: str) -> list[Any]:
-    """The names of the keyword arguments in the description of a program's inputs."""
+    """Return the names of the keyword arguments in the description of a program's inputs."""
     try:
         arguments = json.loads(text)[1]
         if arguments["type"] != "builtins.tuple" or len(arguments["children_spec"]) != 2:

@@ -1,7 +1,7 @@
-"""ATen overloads as people write them: `aten.sum.dim_IntList(x, [0], True)` is `torch.sum(x, [0], True)`.
+"""Writes ATen overloads as people write them: `aten.sum.dim_IntList(x, [0], True)` is `torch.sum(x, [0], True)`.
 
-An overload takes the same arguments as the function it belongs to, so most need no rule but the right path. The table
-is for those that ordinary code spells in another way; an overload that has no public spelling stays `torch.ops...`.
+An overload takes the same arguments as its function, so most overloads need only the right path. The table is for
+overloads that ordinary code spells differently; an overload without a public spelling is written as `torch.ops...`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SPACES = ("torch", "torch.nn.functional", "torch.special", "torch.linalg", "tor
 
 
 def spelled(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any], write: Write) -> str:
-    """The call as text; `torch.ops...` where there is no other way to write it."""
+    """Return the call as text; as `torch.ops...` if there is no public spelling."""
     space, _, name = overload._schema.name.partition("::")
     special = _SPECIAL.get(f"{space}.{name}")
     if special:
@@ -34,7 +34,8 @@ def spelled(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any], write
 
 @lru_cache(4096)
 def user_path(overload: Any) -> str | None:
-    """`torch.add` for aten.add.Tensor, `.expand` for a method; None where only `torch.ops` reaches it."""
+    """Return the public path of an overload: `torch.add` for aten.add.Tensor, `.expand` for a method; None if only
+    `torch.ops` reaches it."""
     space, _, name = overload._schema.name.partition("::")
     if space != "aten" or name.startswith("_"):
         return None
@@ -50,14 +51,14 @@ def user_path(overload: Any) -> str | None:
 
 
 def call_text(path: str, args: Sequence[Any], kwargs: Mapping[str, Any], write: Write) -> str:
-    """A call of a function, or of a method when the path starts with a dot."""
+    """Return the text of a call, of a method if the path starts with a dot."""
     named = [f"{key}={write(value)}" for key, value in kwargs.items()]
     if path.startswith("."):
         return f"{write(args[0])}{path}({', '.join([*map(write, args[1:]), *named])})"
     return f"{path}({', '.join([*map(write, args), *named])})"
 
 
-# Functions of torch.nn.functional that take what the overload of the same name takes.
+# Functions of torch.nn.functional with the same arguments as the overload of the same name.
 _SAME_ARGUMENTS = frozenset(
     "gelu silu mish leaky_relu elu hardtanh hardswish hardsigmoid softplus log_sigmoid linear relu6 celu selu glu"
     " pixel_shuffle one_hot max_pool2d_with_indices adaptive_avg_pool2d scaled_dot_product_attention".split()
@@ -108,7 +109,7 @@ def _iota(args: Sequence[Any], kwargs: Mapping[str, Any], write: Write) -> str:
 
 
 def _drop_device(path: str) -> Spelling:
-    """Factories: what is the default anyway only makes the line longer."""
+    """Return a spelling for a factory function that omits arguments with their default values."""
     idle = {"device": torch.device("cpu"), "layout": torch.strided, "pin_memory": False}
 
     def text(args: Sequence[Any], kwargs: Mapping[str, Any], write: Write) -> str:
@@ -145,7 +146,7 @@ _SPECIAL: dict[str, Spelling] = {
     "prims.iota": _iota,
     "aten._int_mm": _renamed("torch._int_mm"),
     "aten.convolution": _convolution,
-    "prims._low_memory_max_pool_with_offsets": _renamed("F.max_pool2d_with_indices"),  # what it is made of
+    "prims._low_memory_max_pool_with_offsets": _renamed("F.max_pool2d_with_indices"),  # its original
     "aten._unsafe_view": _renamed(".reshape"),
     "aten.view": _renamed(".view"),
     "aten.reshape": _renamed(".reshape"),

@@ -1,8 +1,8 @@
-"""A torch program captured once by `torch.export`, for all the compilers that start from its graph.
+"""Captures a torch program once with `torch.export`, for all compilers that start from its graph.
 
-The file is a .pt2 archive of the flat program (tensors in, a tuple of tensors out) with one more entry: what the
-archive was made for, and what the program's results are called. A program that cannot be written down like this is
-captured by each target for itself.
+The file is a .pt2 archive of the flat program (tensors in, a tuple of tensors out) with one more entry: the example
+that the archive was made for, and the names of the results. A program that cannot be saved in this way is captured by
+each target itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from driftline.programs.opened import OpenedProgram
 from driftline.programs.pickled import load_exported
 
 _ABOUT = "driftline.json"
-_TENSOR = np.empty(0)  # stands for a tensor among the results
+_TENSOR = np.empty(0)  # placeholder for a tensor among the results
 
 # Names of the errors that torch.export raises for a program that it cannot capture.
 EXPORT_REJECTIONS = (
@@ -39,7 +39,7 @@ EXPORT_REJECTIONS = (
 
 @dataclass(frozen=True)
 class Captured:
-    """The graph that `torch.export` made, and the names of its inputs and results. Results that are no tensors are
+    """The graph that `torch.export` made, and the names of its inputs and results. Results that are not tensors are
     constants of the program."""
 
     exported: Any  # torch.export.ExportedProgram
@@ -71,7 +71,7 @@ def write_captured(program: OpenedProgram, output: Path) -> None:
 
 
 def read_captured(path: Path, program: OpenedProgram) -> Captured | None:
-    """What was captured for this program at these sizes, or `None`: made for others, or it needs code that is not
+    """Read the capture of a program from a file. `None` if it was made for other sizes, or needs code that is not
     loaded here, such as the user's own operators."""
     found = {_ABOUT: ""}
     try:
@@ -86,7 +86,7 @@ def read_captured(path: Path, program: OpenedProgram) -> Captured | None:
 
 
 def _made_for(example: Arrays, axes: Mapping[str, Sequence[int]]) -> list[list[Any]]:
-    """Each input with its dtype and its sizes; an open size is none."""
+    """Return each input's name, dtype and sizes; an open size is None."""
 
     def sizes(name: str) -> list[int | None]:
         return [None if axis in axes.get(name, ()) else size for axis, size in enumerate(example[name].shape)]

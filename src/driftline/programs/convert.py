@@ -1,6 +1,6 @@
-"""From one form of a program to another. Each conversion runs in a worker; its failure is named CONVERT.
+"""Converts programs from one form to another, each in a worker; a failure has the stage CONVERT.
 
-A converter says which forms it links and what is to blame when it is wrong: `torch.onnx` is a compiler too.
+A converter names the forms that it links, and the project to blame for wrong results: `torch.onnx` is a compiler too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IR_VERSION = 8
 
 @dataclass(frozen=True)
 class ConvertRequest:
-    """Write the program to `output` in another form."""
+    """A request to write the program to `output` in another form."""
 
     program: Program
     example: Path  # the inputs that the exporter sees
@@ -61,11 +61,11 @@ TO_CAPTURED = Task("driftline.programs.convert:to_captured", ConvertRequest, Con
 
 @dataclass(frozen=True)
 class Converter:
-    """A link between two forms."""
+    """A conversion from some forms of programs to another form."""
 
-    name: str  # what is responsible for the result
+    name: str  # the project that is responsible for the result
     source: tuple[str, ...]  # forms it takes, as in `Backend.accepts`
-    form: str  # what it makes
+    form: str  # the form that it makes
     family: str  # the worker it runs in
     task: Task[ConvertRequest, Converted]
     revision: int = 1  # raised when our own part of the conversion changes, so that cached results are made anew
@@ -98,7 +98,7 @@ CAPTURE = Converter("torch.export", ("source:torch", "torch"), "torch", "torch",
 
 
 def find_converter(form: str, framework: str, accepted: tuple[str, ...]) -> Converter | None:
-    """The converter from this program's form to one that the backend accepts."""
+    """Return a converter from the program's form to one that the backend accepts, or None."""
     have = {form, f"{form}:{framework}"}
     for converter in CONVERTERS:
         if converter.form in accepted and have & set(converter.source):
@@ -126,7 +126,7 @@ def to_captured(request: ConvertRequest, context: Context) -> Converted:
 
 
 def _convert(request: ConvertRequest, write: Callable[[OpenedProgram, Path], None]) -> Converted:
-    """Run a conversion and turn what it raises into a value."""
+    """Run a conversion; an exception becomes part of the returned value."""
     load_plugins(request.plugins)
     example = load_tensors(request.example)
     program = OpenedProgram(request.program, example=example, seed=request.seed, open_axes=request.open_axes)
@@ -134,7 +134,7 @@ def _convert(request: ConvertRequest, write: Callable[[OpenedProgram, Path], Non
         write(program, request.output)
     except MemoryError:
         raise
-    except ProgramChanged as error:  # what the user can fix, not what the converter did
+    except ProgramChanged as error:  # the user can fix this; it is no fault of the converter
         return Converted(Outcome.ERROR, problem=str(error))
     except Exception as error:
         if no_room(error):
@@ -177,7 +177,8 @@ def _takes_or_returns_complex(program: OpenedProgram, exported: Any) -> bool:
 
 
 def _export_onnx(program: OpenedProgram, *, flat: bool) -> Any:
-    """`flat`: nested arguments and results, caches and Python numbers stay outside of what torch sees."""
+    """Export the program to ONNX. With `flat`, torch sees only tensors: nested arguments and results, caches and
+    numbers stay outside."""
     import io
 
     import torch
@@ -215,7 +216,7 @@ def _export_onnx(program: OpenedProgram, *, flat: bool) -> Any:
 
 
 def _write_big(exported: Any, output: Path) -> None:
-    """The weights go from the model straight to a file: as one message they would be held twice more, or not fit."""
+    """Write a big model's weights straight to a file: as one message they would need far more memory, or not fit."""
     import onnx
 
     written = output.with_name("written")

@@ -1,4 +1,4 @@
-"""What is found out when a program is opened. A worker is asked (`inspect.py`); each form has its reader."""
+"""The description of a program, made by a worker when it is opened (`inspect.py`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from driftline.programs.known import NOTHING_KNOWN, Known
 
 @dataclass(frozen=True)
 class InspectRequest:
-    """Describe the program at `path`; example inputs, and what has to be written anew, go to `folder`."""
+    """A request to describe the program at `path`; example inputs and rewritten files go to `folder`."""
 
     form: str
     path: Path
-    name: str  # what the user calls it
+    name: str  # the user's name for it
     folder: Path
     origin: str = ""  # the user's file, of a source program
     seed: int = 0
@@ -26,7 +26,7 @@ class InspectRequest:
 
 @dataclass(frozen=True)
 class Described:
-    """What a program takes and returns, and what is known of it."""
+    """The inputs and outputs of a program, and what else inspection found out."""
 
     framework: str
     inputs: tuple[TensorSpec, ...]
@@ -36,7 +36,7 @@ class Described:
     known: Known = NOTHING_KNOWN
     state: str = ""  # digest of weights, example inputs and data files
     weights: int = 0  # bytes
-    trained: bool = False  # the program asks for gradients: see `programs/trained.py`
+    trained: bool = False  # its gradients are compared: see `programs/trained.py`
     siblings: Mapping[str, str] = field(default_factory=dict)  # files that a source program imports, with their text
     onnx: Path | None = None  # an ONNX file that takes the place of the given one
     archive: Path | None = None  # a torch.export archive that does
@@ -47,12 +47,12 @@ class Described:
         (),
     )  # outputs that do not depend on them; all of them
     largest: TensorSpec | None = None  # the largest value that the program computes, where shapes tell
-    notes: tuple[str, ...] = ()  # what a reader of the results must know
+    notes: tuple[str, ...] = ()  # notes for readers of the results
 
 
 @dataclass(frozen=True)
 class Inspected:
-    """The description, or the user's mistake in one sentence."""
+    """The description of a program, or the user's mistake in one sentence."""
 
     described: Described | None = None
     problem: str = ""

@@ -1,4 +1,4 @@
-"""The Python text of a program, taken apart: what it defines, how its factory makes the model, and which inputs.
+"""Splits the Python text of a program: its definitions, how its factory makes the model, and the inputs.
 
 A script that says `function = Model().eval()` is easier to read than one that calls a factory. That works for factories
 made of plain statements and functions that end in `return model, (input, ...)`; others are called as they are.
@@ -28,7 +28,7 @@ class FactoryText:
     free: frozenset[str] = frozenset()  # names that the functions in the factory take from around them
 
     def needed(self, *expressions: str) -> list[str]:
-        """The statements of the factory that these expressions, and the functions in the factory, rest on, in order."""
+        """Return, in order, the factory's statements that these expressions and the inner functions depend on."""
         wanted = names_in(expressions) | self.free
         kept = []
         for bound, text in reversed(self.making):
@@ -39,8 +39,8 @@ class FactoryText:
 
 
 def read_factory(text: str, name: str) -> FactoryText | None:
-    """The parts, without the definitions that the factory does not reach; `None` when the factory does more than plain
-    statements."""
+    """Return the parts of a file, without the definitions that the factory does not reach; `None` if the factory has
+    more than plain statements."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
@@ -67,7 +67,7 @@ def read_factory(text: str, name: str) -> FactoryText | None:
 
 
 def _sources(text: str, statements: Sequence[ast.stmt], *, imports: bool) -> list[str]:
-    """The text of the import statements, or of all others."""
+    """Return the text of the import statements, or of all other statements."""
     return [_source(text, node) for node in statements if isinstance(node, (ast.Import, ast.ImportFrom)) is imports]
 
 
@@ -84,13 +84,13 @@ def _has_future(statements: Sequence[ast.stmt]) -> bool:
 
 
 def _plain_factory(tree: ast.Module, name: str) -> ast.FunctionDef | None:
-    """The function of that name without arguments and decorators."""
+    """Return the function of that name, or `None` if it has arguments or decorators or does not exist."""
     factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
     return None if factory is None or factory.args.args or factory.decorator_list else factory
 
 
 def _returned(last: ast.stmt) -> tuple[ast.expr, list[ast.expr]] | None:
-    """The model and the inputs in `return model, (input, ...)`; `None` for any other statement."""
+    """Return the model and the inputs of `return model, (input, ...)`; `None` for any other statement."""
     if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Tuple) or len(last.value.elts) != 2:
         return None
     model, given = last.value.elts
@@ -100,8 +100,8 @@ def _returned(last: ast.stmt) -> tuple[ast.expr, list[ast.expr]] | None:
 
 
 def _can_stand_outside(nested: Sequence[ast.FunctionDef | ast.ClassDef], others: Sequence[ast.stmt]) -> bool:
-    """True if functions and classes of a factory may stand beside it: under names that are not taken, with nothing that
-    is computed where they are defined."""
+    """True if functions and classes inside a factory can be moved to the module: their names are free there, and
+    nothing is computed where they are defined."""
     imported = [one for node in others if isinstance(node, (ast.Import, ast.ImportFrom)) for one in node.names]
     taken = {name for node in others for name in (getattr(node, "name", ""), *_bound(node))}
     taken |= {(one.asname or one.name).partition(".")[0] for one in imported}
@@ -121,7 +121,7 @@ def _computes_early(definition: ast.AST) -> bool:
 
 
 def _free_names(node: ast.AST) -> set[str]:
-    """The names that a function reads and does not bind."""
+    """Return the names that a function reads and does not bind."""
     names = [inner for inner in ast.walk(node) if isinstance(inner, ast.Name)]
     own = {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)}
     bound = {name.id for name in names if not isinstance(name.ctx, ast.Load)}
@@ -129,7 +129,7 @@ def _free_names(node: ast.AST) -> set[str]:
 
 
 def used_imports(imports: Iterable[str], text: str) -> list[str]:
-    """The import lines of which the text uses a name; imports that are there for what they do are kept."""
+    """Return the import lines of which the text uses a name, and those that are imported for their side effects."""
     words = set(re.findall(r"\w+", text))
     kept = []
     for line in dict.fromkeys(imports):
@@ -147,26 +147,26 @@ def names_in(expressions: Iterable[str]) -> set[str]:
 
 
 def draws_random(parts: Sequence[str]) -> bool:
-    """Does this text make numbers that depend on a seed? Layers of torch draw their weights."""
+    """True if the text makes numbers that depend on a seed. Layers of torch draw their weights."""
     return bool(
         re.search(r"rand|\bnn\.(?!Module\b|Parameter\b)[A-Z]|normal|uniform|bernoulli|dropout|init\.", "\n".join(parts))
     )
 
 
 def writes_in_place(parts: Sequence[str]) -> bool:
-    """May running this text change its inputs? Then each run gets a copy of its own."""
+    """True if running this text may change its inputs; each run then needs its own copy."""
     # An embedding with a largest norm scales the rows of its weights that are too long, in place.
     writing = r"[^\W_]_\(|\]\s*=[^=]|[-+*/%|&^@]=|\b(?:out|max_norm)=|setitem|__i(?!nit__)\w+__"
     return bool(re.search(writing, "\n".join(parts)))
 
 
 def without_last_name(text: str) -> str:
-    """A function that a reducer wrote returns what it computes last, not a name for it."""
+    """Return the text with `x_out = ...; return x_out` at its end shortened to `return ...`."""
     return re.sub(r"\n( +)(\w+_out) = (.+)\n\1return \2$", r"\n\1return \3", text.rstrip())
 
 
 def without_usual_dtypes(text: str) -> str:
-    """Tensors of numbers whose dtype is the one that torch takes by itself, without its name."""
+    """Return the text without dtypes that torch chooses by itself, in `torch.tensor` calls."""
     text = re.sub(r"(torch\.tensor\([^()]*\b(?:\d+\.\d|nan|inf)[^()]*), dtype=torch\.float32\)", r"\1)", text)
     return re.sub(r"(torch\.tensor\([-\d\[\], ]+), dtype=torch\.int64\)", r"\1)", text)
 
@@ -176,7 +176,7 @@ def _is_remark(node: ast.stmt) -> bool:
 
 
 def _bound(node: ast.stmt) -> frozenset[str]:
-    """The names that a statement binds or changes: x of `x = 1`, of `x[0] = 1`, of `x.eval()`."""
+    """Return the names that a statement binds or changes: x of `x = 1`, of `x[0] = 1`, of `x.eval()`."""
     found: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         found = list(node.targets)
@@ -195,7 +195,7 @@ def _source(text: str, node: ast.stmt | ast.expr) -> str:
 
 
 def _dedented(text: str, node: ast.stmt) -> str:
-    """A statement of the factory's body as one of the module: its further lines move to the left."""
+    """Return a statement of the factory's body with its further lines dedented, for the module level."""
     lines = _source(text, node).splitlines()
     indent = " " * node.col_offset
     return "\n".join([lines[0], *(line.removeprefix(indent) for line in lines[1:])])

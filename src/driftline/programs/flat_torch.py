@@ -1,4 +1,4 @@
-"""A torch program as a module from tensors to a tuple of tensors: what exporters and tracers take without conditions.
+"""Wraps a torch program as a module from tensors to a tuple of tensors, which all exporters and tracers accept.
 
 Nested arguments, keyword arguments, dicts and Python numbers in the result all stay outside.
 """
@@ -17,7 +17,7 @@ from driftline.programs.torch_tensors import tensor_from_array
 
 
 def as_module(function: Any) -> Any:
-    """Exporters take modules; a plain function is wrapped in one."""
+    """Return the function as a module, since exporters accept modules only."""
     if isinstance(function, torch.nn.Module):
         return function
 
@@ -29,19 +29,21 @@ def as_module(function: Any) -> Any:
 
 
 def opened(axes: Sequence[int]) -> dict[int, Any] | None:
-    """Torch's way to say that sizes are open. An exporter that needs one of them fixed must then say so."""
+    """Return the `dynamic_shapes` entry for open axes, None if there are none. An exporter that needs one fixed must
+    then report it."""
     return dict.fromkeys(axes, torch.export.Dim.DYNAMIC) or None
 
 
 class _Recorded:
-    """torch.export undoes what a module writes into its own attributes; an object it does not know is left alone."""
+    """Holds the last result's leaves in an object that torch.export does not know: torch.export would undo changes to a
+    module's own attributes."""
 
     def __init__(self) -> None:
         self.outputs: dict[str, Any] = {}
 
 
 class FlatModule(torch.nn.Module):  # type: ignore[misc]
-    """Takes the program's input tensors in the order of `program.example`."""
+    """The program as a module that takes its input tensors in the order of `program.example`."""
 
     def __init__(self, program: OpenedProgram) -> None:
         super().__init__()
@@ -55,7 +57,7 @@ class FlatModule(torch.nn.Module):  # type: ignore[misc]
 
     @property
     def dynamic_shapes(self) -> dict[str, Any] | None:
-        """What exporters are to keep open: the axes along which the program is run at several sizes."""
+        """The sizes that exporters must keep open: axes along which the program is run at several sizes."""
         if not self._open:
             return None
         return {"tensors": tuple(opened(self._open.get(name, ())) for name in self.inputs)}

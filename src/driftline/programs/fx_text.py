@@ -1,4 +1,4 @@
-"""An FX graph as a program that anybody can read and run: a file with a factory `program`.
+"""Writes an FX graph as a readable Python file with a factory `program`.
 
 Operators are written as people write them (`aten_spelling.py`). Runs in a worker: it imports torch.
 """
@@ -27,8 +27,9 @@ _INFIX = {
 def program_text(
     graph: fx.Graph, inputs: Mapping[str, str], owned: Mapping[str, str], *, user_level: bool = True
 ) -> str:
-    """The whole file. `inputs` are expressions for the examples, by placeholder; `owned` are expressions for what the
-    module owns, by attribute: parameters, buffers and submodules. With `user_level` off, overloads are called as such.
+    """Return the whole file. `inputs` maps placeholders to expressions for their examples; `owned` maps attributes of
+    the module (parameters, buffers, submodules) to expressions. Without `user_level`, overloads are written as
+    `torch.ops...`.
     """
     _require_names(graph, owned)
     names = [node.name for node in graph.nodes if node.op == "placeholder"]
@@ -37,7 +38,7 @@ def program_text(
     head = ["import torch"]
     if "F." in text or any("F." in made for made in owned.values()):
         head.append("import torch.nn.functional as F")
-    if "torch.ops.quantized_decomposed." in text:  # what the quantisation of a model writes; this brings them in
+    if "torch.ops.quantized_decomposed." in text:  # operators of quantised models; this import registers them
         head.append("import torch.ao.quantization.fx._decomposed")
     lines = [*head, "", ""]
     if owned:
@@ -54,7 +55,7 @@ def program_text(
 
 
 def _require_names(graph: fx.Graph, owned: Mapping[str, str]) -> None:
-    """Graphs of files have the names that the file gives: only such as are names in Python may stand in a program."""
+    """Raise `Unwritable` if a name in the graph is no Python identifier: the names may come from a file."""
     methods = [str(node.target) for node in graph.nodes if node.op in ("call_method", "call_module", "get_attr")]
     attributes = [str(node.args[1]) for node in graph.nodes if node.target is getattr]
     keywords = [key for node in graph.nodes for key in node.kwargs]
@@ -70,7 +71,7 @@ def _own(name: str, made: str) -> str:
 
 
 def _statements(graph: fx.Graph, user_level: bool) -> list[str]:
-    """One line for each node; nodes that nothing reads are left out when they cannot matter."""
+    """Return one line for each node of the graph that is not an input or attribute."""
     lines: list[str] = []
     for node in graph.nodes:
         if node.op == "placeholder" or node.op == "get_attr":
@@ -105,7 +106,7 @@ def _write(value: Any) -> str:
 
 
 def _place(value: Any) -> str:
-    """What stands between square brackets."""
+    """Return the text of an index between square brackets."""
     if isinstance(value, tuple) and value:
         return ", ".join(map(_place, value)) + "," * (len(value) == 1)
     if isinstance(value, slice):

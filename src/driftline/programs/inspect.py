@@ -1,4 +1,4 @@
-"""The first look at a program, in a worker: what does it take, and on which example?
+"""Inspects a program in a worker: its inputs and an example.
 
 A user's mistake comes back as a sentence (`Inspected.problem`); the parent turns it into a `DriftlineError`.
 """
@@ -45,7 +45,7 @@ def inspect(request: InspectRequest, context: Context) -> Inspected:
         raise
     except Exception as error:
         if request.form == "source":
-            raise  # what a user's file raises is told where it is called: this is our own fault
+            raise  # errors of a user's file are handled where it is called: this one is Driftline's
         # A foreign file can be wrong in more ways than anybody has thought of.
         told = f"{type(error).__name__}: {first_line(str(error))}"
         return Inspected(problem=f"{request.name} cannot be read ({told}). Export it again.")
@@ -83,7 +83,7 @@ def _example(live: LiveProgram) -> Arrays:
 
 
 def _store_onnx(request: InspectRequest, live: LiveProgram, arrays: Arrays) -> Described:
-    """A factory may return an ONNX model: from here on it is an `onnx` program like any file."""
+    """Write an ONNX model that a factory returned to a file: from here on the program has the form `onnx`."""
     model: Any = live.function
     data = model if isinstance(model, bytes) else model.SerializeToString()
     path = request.folder / "model.onnx"
@@ -136,7 +136,7 @@ def _inspect_onnx(request: InspectRequest) -> Described:
 
 
 def _kept(described: Described, kept: KeptModel | None) -> Described:
-    """Where the private copy lies, when it is another file than the user's."""
+    """Return the description with the location of the private copy, if there is one."""
     if kept is None:
         return described
     return replace(described, onnx=kept.path, data=tuple(kept.data), weights=kept.weights)

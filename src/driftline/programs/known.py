@@ -1,4 +1,4 @@
-"""What is known of a program's inputs beside their types: what they may hold and how their dimensions hang together."""
+"""What is known about a program's inputs besides their types: allowed values, and relations between dimensions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class InputRule:
-    """What one input may hold, as in `InputPlan.values`, and why."""
+    """The values that one input may hold, in the syntax of `InputPlan.values`, and the reason."""
 
     values: str
     why: str
@@ -17,7 +17,7 @@ class InputRule:
 
 @dataclass(frozen=True)
 class Known:
-    """Found out by inspection, in a worker; plain data."""
+    """Facts about a program's inputs, found by inspection in a worker; plain data."""
 
     rules: Mapping[str, str] = field(default_factory=dict)  # by input, as in `InputPlan.values`, dimensions by name
     why: Mapping[str, str] = field(default_factory=dict)  # by input: the reason for its rule
@@ -28,7 +28,7 @@ class Known:
     resizable: bool = False  # any input may have another shape than the example's
 
     def ruled(self, rules: Mapping[str, InputRule]) -> Known:
-        """With these rules."""
+        """Return the facts with these rules."""
         values = {name: rule.values for name, rule in rules.items()}
         return replace(self, rules=values, why={name: rule.why for name, rule in rules.items()})
 

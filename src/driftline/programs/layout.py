@@ -1,4 +1,5 @@
-"""How a torch program's example inputs lie in memory. It is part of the program: every run gets tensors that lie alike.
+"""The memory layout of a torch program's example inputs. It is part of the program: the inputs of every run have the
+same layout.
 
 A tensor may be transposed, strided, expanded (one number in many places), overlapping, or share its memory with
 another input. Such inputs are rebuilt as views of a storage of their own.
@@ -20,7 +21,7 @@ from driftline.programs.live import LiveProgram
 
 @dataclass(frozen=True)
 class _Place:
-    """Where one tensor lies in its storage, counted in elements."""
+    """The place of one tensor in its storage, counted in elements."""
 
     storage: int
     length: int
@@ -29,7 +30,7 @@ class _Place:
     offset: int
 
     def addresses(self) -> Array:
-        """For each element, the place of its number in the storage."""
+        """Return the index into the storage for each element."""
         at = np.full(self.shape, self.offset, dtype=np.int64)
         for axis, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
             steps = np.arange(size, dtype=np.int64) * stride
@@ -38,7 +39,7 @@ class _Place:
 
 
 class InputLayout:
-    """The inputs that do not simply lie by themselves, element after element."""
+    """The layout of the inputs that are not simply contiguous tensors of their own."""
 
     def __init__(self, places: Mapping[str, _Place]) -> None:
         self._places = dict(places)
@@ -79,7 +80,7 @@ class InputLayout:
         return bool(self._places)
 
     def settled(self, arrays: Arrays) -> Arrays:
-        """The numbers as they are once written to memory: where places overlap, the last one written holds."""
+        """Return the arrays after writing them to memory: where elements overlap, the last one written counts."""
         storages = self._storages(arrays)
         return {
             name: storages[self._places[name].storage][self._places[name].addresses()]
@@ -89,7 +90,7 @@ class InputLayout:
         }
 
     def tensors(self, arrays: Arrays, make: Any) -> dict[str, Any]:
-        """The tensors of the inputs that lie in a special way; `make` turns an array into a contiguous tensor."""
+        """Return the tensors of inputs with a special layout; `make` converts an array to a contiguous tensor."""
         storages = {key: make(storage) for key, storage in self._storages(arrays).items()}
         return {
             name: storages[place.storage].as_strided(place.shape, place.strides, place.offset)

@@ -1,5 +1,5 @@
-"""Arrays as Python text that gives the same bits back: a few values as literals, many as a short formula where one
-gives them, and packed where none does."""
+"""Writes arrays as Python text that gives the same bits: a few values as literals, many as a short formula if there is
+one, and packed otherwise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINE = 100  # characters of packed text
 # Types of numpy that make an array of a list; uint64 is not among them, since large integers may become floats first.
 _CALLED = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
-# What packed text needs in a script
+# The code that packed text needs in a script
 UNPACK = '''\
 def unpack(text, dtype, shape):
     """An array from the compressed bytes of its elements."""
@@ -28,9 +28,9 @@ def unpack(text, dtype, shape):
 
 
 class Literals:
-    """Writes arrays for one script, for `torch` or `numpy`. `room`: characters that packed arrays may take in all;
-    below zero every array is drawn from a seed.
-    `brief`: as people write them, np.float32([1.0, np.nan]); else nan and inf are names that the script has to give."""
+    """Writes arrays for one script, for `torch` or `numpy`. `room`: the total of characters for packed arrays; below
+    zero every array is drawn from a seed. `brief`: write np.float32([1.0, np.nan]); otherwise the script must define
+    the names nan and inf."""
 
     def __init__(self, flavour: str, room: int, *, brief: bool = False) -> None:
         self._torch = flavour == "torch"
@@ -41,7 +41,7 @@ class Literals:
         self.left_out: list[str] = []
 
     def expression(self, name: str, array: Array, indent: str = "    ") -> str:
-        """An expression for the array, in terms of np or torch, nan and inf."""
+        """Return an expression for the array that uses np or torch, nan and inf."""
         shape = tuple(int(size) for size in array.shape)
         flat = array.reshape(-1)
         if array.dtype.kind in "OSU":
@@ -62,7 +62,7 @@ class Literals:
         return self._pack(name, array, shape, dtype, indent)
 
     def _formula(self, array: Array, shape: tuple[int, ...], dtype: str) -> str:
-        """A short expression that gives the array; an empty text where there is none."""
+        """Return a short expression for the array, or an empty text if there is none."""
         if found := formula_of(array):
             formula, seed = found
             made, same = formula.expression(shape, seed), formula.dtype == array.dtype.name
@@ -93,7 +93,7 @@ class Literals:
         return f"torch.from_numpy(unpack({lines},\n{indent}    np.{bits}, {shape})){view}"
 
     def _stand_in(self, array: Array, shape: tuple[int, ...], dtype: str) -> str:
-        """Something of the right kind, in place of values that are too many to print."""
+        """Return an expression for random values of the same dtype and range, in place of values too many to print."""
         self.needs_numpy = True
         draw = "np.random.default_rng(0)"
         if is_float(array.dtype.name) or array.dtype.kind == "c":
@@ -122,7 +122,7 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _bits(dtype: str) -> str:
-    """The numpy dtype that carries the bits of one that torch has and numpy has not."""
+    """Return the numpy dtype that carries the bits of a dtype; an unsigned integer if numpy does not have the dtype."""
     if hasattr(np, dtype):
         return dtype
     return f"uint{8 * numpy_dtype(dtype).itemsize}"
@@ -134,14 +134,14 @@ def _constant(flat: Array) -> bool:
 
 
 def _filled(value: object, shape: tuple[int, ...], named: Callable[[str], str]) -> str:
-    """The beginning of a call that gives an array of one number; the dtype is to follow."""
+    """Return the beginning of a call that makes an array of one number; the dtype follows."""
     text = _scalar(value)
     plain = {"0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}.get(text)
     return f"{plain}({shape}" if plain else f"full({shape}, {named(text)}"
 
 
 def _nested(array: Array, indent: str) -> str:
-    """Nested lists; one row per line when they do not fit into one."""
+    """Return nested lists, with one row per line if they do not fit into one line."""
     if array.ndim == 0:
         return _scalar(array[()])
     if array.ndim == 1:
@@ -154,7 +154,7 @@ def _nested(array: Array, indent: str) -> str:
 
 
 def _scalar(value: object) -> str:
-    """The shortest text that reads back to the same value."""
+    """Return the shortest text that reads back to the same value."""
     array = np.asarray(value)
     if array.dtype.kind == "c":
         return f"complex({_scalar(array.real)}, {_scalar(array.imag)})"

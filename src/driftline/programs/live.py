@@ -1,4 +1,4 @@
-"""A program in a worker: a callable and the arguments it is called with.
+"""A program in a worker: a callable and its example arguments.
 
 Models take nested arguments; everything outside a worker sees flat, named arrays. `LiveProgram` converts between the
 two. Leaves that are not tensors (a flag, a number) stay what they are: part of the program.
@@ -30,7 +30,7 @@ class LiveProgram:
 
     @staticmethod
     def bind(framework: str, function: Callable[..., Any], inputs: Any) -> LiveProgram:
-        """Name the example inputs: a dict names itself, positions take the names of the function's parameters."""
+        """Return the program with named inputs: keys of a dict, or names of the function's parameters."""
         if isinstance(inputs, Mapping):
             return LiveProgram(framework, function, dict(inputs), positional=False)
         if not isinstance(inputs, (tuple, list)):
@@ -43,7 +43,7 @@ class LiveProgram:
         return {name: to_array(leaf) for name, leaf in flatten(self.arguments, "input").items() if is_tensor(leaf)}
 
     def call_arguments(self, arrays: Mapping[str, Array], make: Callable[[Array], Any]) -> tuple[Any, dict[str, Any]]:
-        """Positional and keyword arguments with each tensor leaf taken from `arrays`."""
+        """Return positional and keyword arguments, with each tensor leaf taken from `arrays`."""
 
         def leaf(name: str, value: Any) -> Any:
             return make(arrays[name]) if is_tensor(value) else value
@@ -56,12 +56,12 @@ class LiveProgram:
 
     @property
     def is_flat(self) -> bool:
-        """Every argument is a tensor."""
+        """True if every argument is a tensor."""
         return all(is_tensor(value) for value in self.arguments.values())
 
     @property
     def parameters(self) -> tuple[int, int]:
-        """The fewest and the most arguments that the function takes by their place."""
+        """Return the fewest and the most positional arguments that the function accepts."""
         given = _by_place(self.function)
         endless = not given or any(one.kind is one.VAR_POSITIONAL for one in given)  # or not known
         fewest = sum(one.default is one.empty and one.kind is not one.VAR_POSITIONAL for one in given)
@@ -69,7 +69,7 @@ class LiveProgram:
 
 
 def _by_place(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Parameters that arguments are given for by their place; none where that is not known."""
+    """Return the parameters that can be given by position; empty if the signature is unknown."""
     target = getattr(function, "forward", None) or getattr(function, "call", None) or function
     try:
         parameters = inspect.signature(target).parameters.values()
@@ -86,14 +86,14 @@ def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
 
 
 def is_tensor(value: Any) -> bool:
-    """Arrays of numpy, torch, TensorFlow and JAX; Python numbers are not tensors."""
+    """True for arrays of numpy, torch, TensorFlow and JAX; Python numbers are not tensors."""
     if isinstance(value, np.ndarray):
         return True
     return hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, np.generic)
 
 
 def to_array(value: Any) -> Array:
-    """A numpy array with the same dtype and values, whatever framework the tensor is of."""
+    """Convert a tensor of any framework to a numpy array with the same dtype and values."""
     if isinstance(value, np.ndarray):
         return value
     if type(value).__module__.startswith("torch") or hasattr(value, "requires_grad"):

@@ -1,4 +1,4 @@
-"""Arrays that a short expression of numpy gives: counting, evenly spaced numbers, numbers drawn from a seed.
+"""Arrays that a short numpy expression produces: counting, evenly spaced numbers, numbers drawn from a seed.
 
 A script with `np.random.default_rng(0).standard_normal((64, 64), np.float32)` is read in seconds; the same numbers as
 literals or as packed bytes are not read at all. `formulas` makes such arrays, and `formula_of` recognises them.
@@ -26,16 +26,16 @@ class NumberFormula:
 
     text: str
     made: Callable[[int, int, int], Array]
-    dtype: str  # of what the expression gives
+    dtype: str  # of the expression's result
     seeded: bool = False
 
     def array(self, shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
-        """The array in a dtype."""
+        """Return the array of this shape, converted to a dtype."""
         size = int(np.prod(shape))
         return self.made(size, size, seed).astype(numpy_dtype(dtype)).reshape(shape)
 
     def expression(self, shape: tuple[int, ...], seed: int = 0) -> str:
-        """The text of the expression, for an array of the formula's own dtype."""
+        """Return the text of the expression, for an array of the formula's own dtype."""
         return self.text.format(seed=seed, shape=shape, size=int(np.prod(shape)))
 
 
@@ -71,8 +71,8 @@ _DOUBLE = (
 
 
 def formulas(dtype: str) -> tuple[NumberFormula, ...]:
-    """The formulas for arrays of a dtype, the plainest first; none for dtypes whose rounding differs from one library
-    to the next, such as float8."""
+    """Return the formulas for arrays of a dtype, the plainest first; none for dtypes whose rounding differs between
+    libraries, such as float8."""
     if dtype == "bool":
         return (_BITS,)
     if dtype in _INTEGERS:

@@ -1,4 +1,4 @@
-"""A program as a backend meets it, inside a worker: its file, and the live object on demand."""
+"""A program as backends see it, inside a worker: its file, and the live object on demand."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from driftline.programs.state import recording_opened_files, state_digest
 
 
 class ProgramChanged(DriftlineError):
-    """The program is not the one that was inspected: no comparison with it means anything."""
+    """Raised when the program is not the one that was inspected: comparisons would be meaningless."""
 
 
 class OpenedProgram:
-    """What `Backend.compile` is given."""
+    """The program that `Backend.compile` gets."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class OpenedProgram:
         self.example = example
         self.grad = grad
         self.seed = seed
-        self.drawn_otherwise = 0  # added to the seed of what the program draws, not to that of its gradients' weights
+        self.drawn_otherwise = 0  # added to the seed of the program's random numbers, not of the gradients' weights
         self.enter = enter
         self.open_axes = open_axes  # by input: axes along which it is going to be run at several sizes
         self.captured: Path | None = (
@@ -52,11 +52,11 @@ class OpenedProgram:
 
     @cached_property
     def live(self) -> LiveProgram:
-        """The callable with its arguments; for `source` and `torch` forms."""
+        """The callable with its example arguments; for `source` and `torch` forms."""
         return self.fresh()
 
     def fresh(self) -> LiveProgram:
-        """The same, loaded once more."""
+        """Load the callable with its example arguments again."""
         if self.form == "source":
             bundle = SourceBundle.load(self.path.read_bytes())
             with recording_opened_files() as opened:
@@ -73,22 +73,22 @@ class OpenedProgram:
 
     @cached_property
     def data(self) -> bytes:
-        """The bytes of an `onnx` or `tflite` program. A big model is too much for that: see `source` and `model`."""
+        """The bytes of an `onnx` or `tflite` program. For big models use `source` and `model`."""
         return serialised(self.path) if self.program.data else self.path.read_bytes()
 
     @property
     def source(self) -> str | bytes:
-        """What an ONNX runtime is given: the bytes of the model, or its path where weights lie beside it."""
+        """The argument for an ONNX runtime: the bytes of the model, or its path if weights are stored beside it."""
         return str(self.path) if self.program.data and "data" not in self.__dict__ else self.data
 
     def model(self) -> Any:
-        """An `onnx` program as a ModelProto with all its weights."""
+        """Return an `onnx` program as a ModelProto with all its weights."""
         if "data" in self.__dict__:  # read before, or set by code that changed the model
             return model_from(self.data)
         return load_model(self.path)
 
     def reseed(self) -> None:
-        """Put every random generator back to the state in which the program is run, on every target alike."""
+        """Reset every random generator to the state in which the program is run, equal for all targets."""
         seed_everything(self.seed + self.drawn_otherwise)
 
     @staticmethod
@@ -99,7 +99,7 @@ class OpenedProgram:
     def of_live(
         program: Program, live: LiveProgram, *, example: Arrays, grad: bool = False, seed: int = 0
     ) -> OpenedProgram:
-        """A program whose callable is there already."""
+        """Return a program whose callable exists already."""
         opened = OpenedProgram(program, example=example, grad=grad, seed=seed)
         opened.live = live
         return opened
@@ -121,7 +121,8 @@ def live_of_archive(exported: Any) -> LiveProgram:
 
 
 def _positional_names(exported: Any, count: int) -> list[str]:
-    """The names that the parameters had; archives that do not tell have those of their inputs, if these are flat."""
+    """Return the names of the positional parameters; if the archive lacks them, the names of its inputs if these are
+    flat, else arg0, arg1..."""
     signature = exported.module_call_graph[0].signature if exported.module_call_graph else None
     names = [str(name) for name in getattr(signature, "forward_arg_names", None) or ()]
     flat = [str(name) for name in exported.graph_signature.user_inputs]
@@ -131,7 +132,7 @@ def _positional_names(exported: Any, count: int) -> list[str]:
 
 
 def open_axes(samples: Sequence[Arrays]) -> dict[str, tuple[int, ...]]:
-    """The inputs and axes whose size is not the same in all samples."""
+    """Return the inputs and axes whose size differs between the samples."""
     first = samples[0]
     found = {
         name: tuple(axis for axis in range(array.ndim) if len({s[name].shape[axis] for s in samples}) > 1)

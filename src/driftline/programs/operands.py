@@ -1,4 +1,4 @@
-"""What the one operator of a program computes with: the inputs in the order of its operands, and its constants."""
+"""Finds the operands of a program with a single operator: inputs in the order of its operands, and constants."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from driftline.programs.reached import reached_code
 
 
 def operands_of(program: Program, operator: str, arrays: Mapping[str, Array]) -> list[Array] | None:
-    """The operands of an operator that a program applies once, straight to its inputs; `None` where that is not so, or
-    the program cannot be read."""
+    """Return the operands of an operator that a program applies once, directly to its inputs; `None` for other programs
+    and unreadable ones."""
     try:
         if program.form == "onnx":
             return _of_node(load_structure(program.path).graph, operator, arrays)

@@ -1,4 +1,4 @@
-"""The operators of a program: those that were listed when it was opened, or those that its text calls."""
+"""Lists the operators of a program, from its description or from the calls in its text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from driftline.programs.reached import reached_code
 
 
 def operators_of(program: Program) -> tuple[str, ...]:
-    """In the order of the program, each once; read from the text when they are not listed."""
+    """Return the operators in the order of the program, without duplicates; read from the text if not listed."""
     if program.operators or program.form != "source":
         return tuple(dict.fromkeys(program.operators))
     return operators_written(program)
 
 
 def operators_written(program: Program) -> tuple[str, ...]:
-    """What the text of a `source` program calls; empty where the text cannot be read."""
+    """Return the operators that the text of a `source` program calls; empty if the text cannot be read."""
     try:
         bundle = SourceBundle.load(program.path.read_bytes())
         return operators_in(bundle.text, bundle.entry_name)
@@ -27,8 +27,8 @@ def operators_written(program: Program) -> tuple[str, ...]:
 
 
 def operators_in(text: str, factory_name: str) -> tuple[str, ...]:
-    """The operators that the program of a factory calls, in the order of evaluation. What the factory does to make
-    inputs, and what other programs of the file do, does not count."""
+    """Return the operators that a factory's program calls, in the order of evaluation. Code that only makes inputs, and
+    other programs of the file, are ignored."""
     reached = reached_code(ast.parse(text), factory_name)
     names = [name for body in (*reached.definitions, *reached.lambdas) for name in operator_names(body)]
     names = names or [_made_name(made) for made in reached.made]
@@ -36,12 +36,12 @@ def operators_in(text: str, factory_name: str) -> tuple[str, ...]:
 
 
 def operator_names(node: ast.AST) -> list[str]:
-    """The operators of a statement or an expression, in the order of evaluation."""
+    """Return the operators of a statement or expression, in the order of evaluation."""
     return [name for one in _as_evaluated(node) if (name := _operator_name(one))]
 
 
 def _as_evaluated(node: ast.AST) -> Iterator[ast.AST]:
-    """The node after all that stands in it: `sin` before `relu` in `relu(sin(x))`."""
+    """Yield the nodes in the order of evaluation: `sin` before `relu` in `relu(sin(x))`."""
     decorators = getattr(node, "decorator_list", ())
     for inner in ast.iter_child_nodes(node):
         if inner not in decorators:
@@ -50,8 +50,8 @@ def _as_evaluated(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def operators_of_archive(exported: Any) -> tuple[str, ...]:
-    """What the graph of a torch.export archive calls, spelled as text would: `mul` of aten.mul.Tensor. So a bug has one
-    name, whether the program comes as text or as a live model."""
+    """Return the operators of a torch.export archive, spelled as in text (`mul` for aten.mul.Tensor), so that a bug has
+    one name whether the program is text or a live model."""
     schemas = [getattr(node.target, "_schema", None) for node in exported.graph.nodes if node.op == "call_function"]
     names = [schema.name.rpartition("::")[2] for schema in schemas if schema is not None]
     return tuple(name for name in names if not name.startswith(("_", "sym_")) and name not in _MADE_BY_EXPORT)
@@ -67,7 +67,7 @@ _NUMPY = ("np", "numpy", "rng")  # by their usual names: numpy makes the numbers
 
 
 def _operator_name(node: ast.AST) -> str:
-    """`relu` of F.relu(x) or x.relu(), `mul` of 2 * x; nothing for what is no operator."""
+    """Return the operator of a call or sign: `relu` of F.relu(x) or x.relu(), `mul` of 2 * x; empty for other code."""
     if isinstance(node, ast.BinOp):
         if _is_number(node.left) and _is_number(node.right):
             return ""  # `1 + 2j` is a constant
@@ -87,21 +87,21 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _owner(function: ast.expr) -> str:
-    """`torch` of `torch.nn.functional.relu`; nothing of `f(x).relu`."""
+    """Return the first name of a function's path: `torch` of `torch.nn.functional.relu`; empty for `f(x).relu`."""
     while isinstance(function, ast.Attribute):
         function = function.value
     return function.id if isinstance(function, ast.Name) else ""
 
 
 def _made_by(function: ast.expr) -> str:
-    """`np` of `np.random.default_rng(0).standard_normal`: where a chain of calls begins."""
+    """Return the name that a chain of calls begins with: `np` of `np.random.default_rng(0).standard_normal`."""
     while isinstance(function, (ast.Attribute, ast.Call)):
         function = function.value if isinstance(function, ast.Attribute) else function.func
     return function.id if isinstance(function, ast.Name) else ""
 
 
 def _made_name(made: ast.expr) -> str:
-    """The name of the operator or layer that a factory returns as such: `return torch.maximum, (x, y)`."""
+    """Return the operator or layer that a factory returns directly: `return torch.maximum, (x, y)`."""
     while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
         inner = made.func.value
         made = inner if isinstance(inner, ast.Call) else made.func

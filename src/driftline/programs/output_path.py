@@ -1,4 +1,4 @@
-"""The operators on the way to one output of a program: those that feed other outputs alone are left out."""
+"""Finds the operators on the way to one output of a program, leaving out those that feed only other outputs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from driftline.programs.reached import reached_code
 
 
 def operators_to_output(graph: Any, output: str) -> list[str]:
-    """The operators of an ONNX graph on the way to one of its outputs, in their order; all where the graph has no such
-    output."""
+    """Return, in order, the operators of an ONNX graph on the way to an output; all if it has no such output."""
     wanted = {output}
     kept: list[str] = []
     for node in reversed(graph.node):
@@ -23,7 +22,7 @@ def operators_to_output(graph: Any, output: str) -> list[str]:
 
 
 def _outer_names(node: Any) -> Iterable[str]:
-    """What the bodies of a loop or a branch may read from outside."""
+    """Yield the names that inner graphs of a node (bodies of loops and branches) read."""
     bodies = [one for attribute in node.attribute for one in (attribute.g, *attribute.graphs)]
     for inner in (inner for body in bodies for inner in body.node):
         yield from inner.input
@@ -31,8 +30,8 @@ def _outer_names(node: Any) -> Iterable[str]:
 
 
 def written_to_output(text: str, factory_name: str, output: str) -> tuple[str, ...]:
-    """The operators that the text of a program applies on the way to one of its outputs. Empty unless the program is
-    one function that assigns names one after another, returns some of them, and writes to none of its tensors."""
+    """Return the operators that the text of a program applies on the way to one of its outputs. Empty unless the
+    program is one function that only assigns names, returns some of them, and modifies no tensor."""
     functions = [
         node
         for reached in reached_code(ast.parse(text), factory_name).definitions
@@ -52,7 +51,7 @@ def written_to_output(text: str, factory_name: str, output: str) -> tuple[str, .
 
 
 def _is_plain(step: ast.stmt) -> bool:
-    """True if a statement gives names to results and changes no tensor."""
+    """True if a statement only assigns results to names and modifies no tensor."""
     if not isinstance(step, ast.Assign) or len(step.targets) != 1:
         return False
     named = [step.targets[0]] if isinstance(step.targets[0], ast.Name) else getattr(step.targets[0], "elts", [])

@@ -1,10 +1,9 @@
-"""What a pickle would call, found out by Python's own unpickler with nothing behind the names.
+"""Finds what a pickle would call, by running Python's own unpickler with harmless stand-ins for all names.
 
-A scanner that reads a pickle as a list must guess what lies on its stack, and a pickle can be written so that the guess
-is wrong. So the pickle is run by `pickle._Unpickler`, the one that the C version is made after: every name that a
-pickle can reach, by whichever instruction, goes through `find_class`. Here that gives an object that does nothing,
-whatever it is called with. Containers stay empty: their items would be hashed, which a small pickle can make last for
-ever.
+A scanner that only lists instructions must guess the contents of the stack, and a pickle can be written so that the
+guess is wrong. So the pickle is run by `pickle._Unpickler`, the Python version of the C unpickler: every name that a
+pickle can reach, by any instruction, goes through `find_class`. Here `find_class` returns an object that does nothing
+when it is called. Containers stay empty: their items would be hashed, which a small pickle can make last forever.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ _OPEN_ENDED = ("POP", "POP_MARK", "DUP", "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", 
 
 
 class UnreadablePickle(ValueError):
-    """Not a pickle, or one that this Python does not read to its end."""
+    """Raised for data that is not a pickle, or that this Python cannot read to its end."""
 
 
 class _Nothing:
-    """An object that a pickle makes or changes."""
+    """A harmless object that stands for anything a pickle creates or changes."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -33,20 +32,20 @@ class _Nothing:
         return object.__new__(cls)
 
     def append(self, *_: Any) -> None:
-        """As a list has it."""
+        """Do nothing, like the other methods that a pickle may call."""
 
     extend = __setstate__ = append
 
 
 class _Name(type):
-    """What stands for a name: called, it makes an object without effect."""
+    """Stands for a name in a pickle; calling it creates a harmless object."""
 
     def __call__(cls, *_: Any, **__: Any) -> _Nothing:
         return _Nothing()
 
 
 class _Inert(_UNPICKLER):
-    """Python's unpickler, which only notes the names."""
+    """Python's unpickler, changed to record names and to call nothing."""
 
     dispatch = dict(_UNPICKLER.dispatch)
 
@@ -62,15 +61,15 @@ class _Inert(_UNPICKLER):
         return _Nothing()
 
     def _keep_nothing(self) -> None:
-        """SETITEMS and ADDITEMS: the items are dropped."""
+        """SETITEMS and ADDITEMS: drop the items."""
         self.pop_mark()
 
     def _set_nothing(self) -> None:
-        """SETITEM."""
+        """SETITEM: drop the item."""
         del self.stack[-2:]
 
     def _make_nothing(self) -> None:
-        """DICT and FROZENSET."""
+        """DICT and FROZENSET: push a harmless object."""
         self.pop_mark()
         self.append(_Nothing())
 
@@ -88,8 +87,8 @@ for _name in ("DICT", "FROZENSET"):
 
 
 def names_in(data: bytes, allowed: Callable[[str], bool]) -> Iterator[str]:
-    """What is suspicious about a pickle: names that are not allowed, instructions that what torch writes does not need,
-    and anything behind its end. Raises `UnreadablePickle` where nothing suspicious comes before damage."""
+    """Yield what is suspicious about a pickle: names that are not allowed, instructions that torch does not write, and
+    data after its end. Raises `UnreadablePickle` for a damaged pickle without suspicious parts."""
     file = io.BytesIO(data)
     reader = _Inert(file)
     damage = ""
@@ -114,12 +113,12 @@ def _is_pickle(data: bytes) -> bool:
 
 
 def _unusual(data: bytes) -> list[str]:
-    """Instructions of a pickle that are written by hand, or by a very old Python."""
+    """Return instructions that occur only in pickles written by hand, or by a very old Python."""
     found: dict[str, None] = {}
     try:
         for opcode, _, _ in pickletools.genops(data):
             if opcode.name in _OPEN_ENDED:
                 found[opcode.name] = None
     except (ValueError, IndexError, UnicodeDecodeError, OverflowError):
-        pass  # what comes before the damage is what counts
+        pass  # only the instructions before the damage count
     return list(found)

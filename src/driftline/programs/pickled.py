@@ -1,9 +1,10 @@
-"""Loading torch.export archives in workers: the second guard behind the scan of `archive_scan.py`.
+"""Loads torch.export archives in workers without running their code: the second guard besides the scan of
+`archive_scan.py`.
 
-`torch.export.load` unpickles example inputs and custom objects with Python's own unpickler. Unless the user vouched for
-the files of the run (`--trust`), the archive is loaded with torch's restricted unpickler here, which knows tensors,
-plain containers and the key-value caches of transformers, and calls nothing else: an archive that passes the scan
-by a trick does not run code either.
+`torch.export.load` unpickles example inputs and custom objects with Python's own unpickler. Unless the user trusts the
+files of the run (`--trust`), the archive is loaded with torch's restricted unpickler, which supports tensors, plain
+containers and the key-value caches of transformers, and calls nothing else. So an archive that evades the scan does not
+run code either.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _RESTRICTED = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"  # torch's own switch, which its c
 
 
 def load_exported(path: Path, **options: Any) -> Any:
-    """Load a torch.export archive; pickles in the archive call nothing, unless the user vouched for the file."""
+    """Load a torch.export archive. Pickles in it call nothing, unless the user trusts the file."""
     import torch
 
     if vouched():
@@ -38,7 +39,7 @@ def load_exported(path: Path, **options: Any) -> Any:
 
 
 class _NoPickles:
-    """Stands for the module `pickle` where torch unpickles constants without restrictions."""
+    """Replaces the module `pickle` where torch unpickles constants without restrictions."""
 
     @staticmethod
     def loads(data: bytes) -> Any:
@@ -65,7 +66,7 @@ def _restricted() -> Iterator[None]:
 
 
 def _caches() -> list[Any]:
-    """The classes of key-value caches, which models of transformers have among their example inputs."""
+    """Return the classes of key-value caches, which transformers models have among their example inputs."""
     module = sys.modules.get("transformers.cache_utils")
     found = vars(module).items() if module else ()
     return [kind for name, kind in found if isinstance(kind, type) and name.endswith(("Cache", "Layer"))]

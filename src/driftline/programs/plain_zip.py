@@ -1,8 +1,8 @@
-"""Archives that every reader of ZIP files reads alike.
+"""Accepts only archives that every ZIP reader reads in the same way.
 
-What is scanned must be what torch loads. Torch has a reader of its own, which looks for parts by their names, in small
-letters too. An archive with two parts of one name, a second list of parts, or bytes before, between or behind the parts
-may be one thing to Python and another to torch, and is refused.
+The scan must see what torch loads. Torch has its own ZIP reader, which ignores the case of names. An archive with two
+parts of one name, a second list of parts, or bytes before, between or after the parts may mean different things to
+Python and to torch, and is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UNKNOWN = {0xFFFF, 0xFFFFFFFF}  # the number is in the larger record
 
 
 def require_plain_zip(archive: zipfile.ZipFile, file: BinaryIO) -> None:
-    """Raise `zipfile.BadZipFile` for an archive that readers may take for different ones."""
+    """Raise `zipfile.BadZipFile` if different readers may read the archive differently."""
     seen: set[str] = set()
     for entry in archive.infolist():
         if entry.filename.lower() in seen:
@@ -29,7 +29,7 @@ def require_plain_zip(archive: zipfile.ZipFile, file: BinaryIO) -> None:
 
 
 def _one_list(archive: zipfile.ZipFile, file: BinaryIO) -> int:
-    """Where the only list of parts begins."""
+    """Return the offset of the archive's only list of parts. Raises if there may be another."""
     size = file.seek(0, 2)
     file.seek(max(0, size - 22))
     told = file.read(22)
@@ -51,7 +51,7 @@ def _one_list(archive: zipfile.ZipFile, file: BinaryIO) -> int:
 
 
 def _require_in_order(archive: zipfile.ZipFile, file: BinaryIO, start: int) -> None:
-    """The parts follow one another from the first byte on, and each has the name that the list gives it."""
+    """Raise unless the parts follow one another from the first byte on, each with the name in the list."""
     expected = 0
     for entry in sorted(archive.infolist(), key=lambda entry: entry.header_offset):
         file.seek(entry.header_offset)

@@ -1,4 +1,4 @@
-"""The part of a Python file that one of its functions reaches: what it names, and what that names in turn.
+"""Finds the part of a Python file that one of its functions reaches, directly or through other definitions.
 
 A file of a user may hold many programs. Titles, causes and exported scripts are about one of them.
 """
@@ -26,8 +26,8 @@ class ReachedCode:
 
 
 def reached_code(tree: ast.Module, factory_name: str) -> ReachedCode:
-    """The functions, classes and lambdas on which the model of a factory rests; those that only make inputs are left
-    out. All functions and classes of the file where it has no such factory."""
+    """Return the functions, classes and lambdas that a factory's model uses, without those that only make inputs.
+    Without such a factory: all functions and classes of the file."""
     entry = next((node for node in tree.body if factory_name in _bound(node)), None)
     if entry is None:
         return ReachedCode(tuple(node for node in tree.body if isinstance(node, _DEFINITIONS)), (), ())
@@ -41,8 +41,8 @@ def reached_code(tree: ast.Module, factory_name: str) -> ReachedCode:
 
 
 def reached_statements(tree: ast.Module, text: str, name: str) -> list[ast.stmt]:
-    """The statements of a file without the definitions and constants that the entry `name` does not reach. Statements
-    that bind no name stay, since they may change how the others run."""
+    """Return the statements of a file without the definitions and constants that the entry `name` does not reach.
+    Statements that bind no name are kept, since they may have effects on others."""
     entry = next((node for node in tree.body if name in _bound(node)), None)
     if entry is None or _DYNAMIC.search(text):
         return list(tree.body)
@@ -53,7 +53,7 @@ def reached_statements(tree: ast.Module, text: str, name: str) -> list[ast.stmt]
 
 
 def reached_text(text: str, name: str) -> str:
-    """The text of a file without the lines that its entry `name` does not reach."""
+    """Return the text of a file without the lines that its entry `name` does not reach."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
@@ -64,7 +64,7 @@ def reached_text(text: str, name: str) -> str:
     gone = {number for node in tree.body if node not in kept for number in _lines_of(node)} - stay
     if not gone:
         return text
-    for number in sorted(gone):  # with the remarks that stand above
+    for number in sorted(gone):  # with the comments above
         above = number - 1
         while above and above not in gone | stay and lines[above - 1].startswith("#"):
             gone.add(above)
@@ -79,7 +79,7 @@ def reached_text(text: str, name: str) -> str:
 
 
 def _reached(start: Iterable[ast.AST], own: _Scope, file: _Scope) -> list[ast.stmt]:
-    """The statements that bind a name in `start`, and those that bind a name in these, and so on."""
+    """Return the statements that bind names used in `start`, and those that bind names used in these, and so on."""
     found: dict[int, ast.stmt] = {}
     waiting = list(start)
     while waiting:
@@ -92,7 +92,7 @@ def _reached(start: Iterable[ast.AST], own: _Scope, file: _Scope) -> list[ast.st
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    """The names that code reads; operators of the user's own are called by way of `torch.ops`."""
+    """Yield the names that code reads, including custom operators called as `torch.ops...`."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
             yield inner.id
@@ -109,7 +109,7 @@ def _scope(statements: Iterable[ast.stmt]) -> _Scope:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement binds or changes: x of `x = 1`, of `x[0] = 1`."""
+    """Return the names that a statement binds or changes: x of `x = 1`, of `x[0] = 1`."""
     if isinstance(statement, _DEFINITIONS):
         return {statement.name}
     found = {node.name for node in ast.walk(statement) if isinstance(node, _DEFINITIONS)}
@@ -126,7 +126,7 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def _has_effects(statement: ast.stmt) -> bool:
-    """True for a call that stands by itself, and for a decorated function, which its decorator may register."""
+    """True for a call that stands alone, or a decorated definition, which the decorator may register."""
     if isinstance(statement, _DEFINITIONS):
         return bool(statement.decorator_list)
     main = isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
@@ -134,7 +134,7 @@ def _has_effects(statement: ast.stmt) -> bool:
 
 
 def _statements(function: ast.FunctionDef) -> Iterator[ast.stmt]:
-    """The statements of a function, with those of its branches and loops, and without those of nested functions."""
+    """Yield the statements of a function, including those in branches and loops, without nested functions."""
     waiting: list[ast.stmt] = list(function.body)
     while waiting:
         statement = waiting.pop(0)
@@ -144,14 +144,14 @@ def _statements(function: ast.FunctionDef) -> Iterator[ast.stmt]:
 
 
 def _models(factory: ast.FunctionDef) -> list[ast.AST]:
-    """The expressions of the model that a factory returns, as far as its text tells; or else the factory itself."""
+    """Return the expressions of the model that a factory returns, or the factory itself if its text does not tell."""
     returned = [node.value for node in _statements(factory) if isinstance(node, ast.Return) and node.value]
     models = [value.elts[0] for value in returned if isinstance(value, ast.Tuple) and value.elts]
     return [*models] if len(models) == len(returned) and models else [factory]
 
 
 def _values(made: Sequence[ast.AST], own: _Scope) -> Iterator[ast.expr]:
-    """The expressions that make a model; of a variable, the one that it was given."""
+    """Yield the expressions that make a model; for a variable, the expressions assigned to it."""
     for node in made:
         given = own.get(node.id, []) if isinstance(node, ast.Name) else []
         values = [one.value for one in given if isinstance(one, ast.Assign)]

@@ -1,4 +1,4 @@
-"""The settings of the operators of a program: attributes, optional inputs and outputs, ranks.
+"""Reads the settings of a program's operators: attributes, optional inputs and outputs, ranks.
 
 Each is a word, as causes name them: `ceil_mode=1`, `mode=linear`, `to=float8_e4m3fn` (attributes and small constant
 inputs; of a list, each of its numbers), `ceil_mode` (an attribute that is given at all), `pads=negative` (one of the
@@ -21,8 +21,8 @@ _TYPES = ("to", "dtype", "output_dtype")  # attributes that hold a data type as 
 
 
 def settings_of(program: Program) -> frozenset[str]:
-    """Returns the settings of all operators of an ONNX model, or the keywords in the text of a source program. Programs
-    in other forms, and larger ones, have none."""
+    """Return the settings of all operators of an ONNX model, or the keywords in the text of a source program. Empty for
+    other forms, and for large models."""
     if program.form == "onnx":
         model = load_structure(program.path)
         return _ModelSettings(model).settings() if len(model.graph.node) <= MOST_OPERATORS else frozenset()
@@ -35,7 +35,7 @@ def settings_of(program: Program) -> frozenset[str]:
 
 
 def _keywords(text: str) -> Iterator[str]:
-    """Yields the keywords of all calls in a text whose values are written down: `ceil_mode=True` is ceil_mode=1."""
+    """Yield the keywords of all calls in a text that have literal values: `ceil_mode=True` gives ceil_mode=1."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call):
             for keyword in node.keywords:
@@ -44,7 +44,7 @@ def _keywords(text: str) -> Iterator[str]:
 
 
 def _words(name: str, values: Iterable[Any]) -> Iterator[str]:
-    """Yields one setting as words: its name, the name with each of its values, and whether one is negative."""
+    """Yield a setting as words: its name, the name with each of its values, and `=negative` for negative values."""
     yield name
     for value in values:
         value = int(value) if isinstance(value, bool) else value
@@ -54,8 +54,8 @@ def _words(name: str, values: Iterable[Any]) -> Iterator[str]:
 
 
 def without_setting(model: Any, name: str) -> Any | None:
-    """Returns the model with an attribute or an optional input of its operators unset, and without the inputs that only
-    that one read; `None` if no operator has it."""
+    """Return the model with an attribute or optional input of its operators removed, and without graph inputs that only
+    these used; `None` if no operator has it."""
     import onnx
 
     changed = onnx.ModelProto()
@@ -80,7 +80,7 @@ def without_setting(model: Any, name: str) -> Any | None:
 
 
 class _ModelSettings:
-    """One ONNX model: reads the settings of its nodes, those of subgraphs included."""
+    """Reads the settings of the nodes of one ONNX model, including subgraphs."""
 
     def __init__(self, model: Any) -> None:
         self._graph = model.graph
@@ -105,7 +105,7 @@ class _ModelSettings:
         yield from self._of_places(node)
 
     def optional_inputs(self, node: Any, name: str) -> list[int]:
-        """Returns the places of the optional inputs of that name which a node has."""
+        """Return the positions of the optional inputs of that name that a node has."""
         schema = self._schema(node)
         formal = schema.inputs if schema else ()
         pairs = enumerate(zip(node.input, formal, strict=False))
@@ -120,7 +120,7 @@ class _ModelSettings:
             return None
 
     def _of_places(self, node: Any) -> Iterator[str]:
-        """Yields the optional inputs and outputs that are there, and the values of inputs that are constants."""
+        """Yield the optional inputs and outputs that a node has, and the values of constant inputs."""
         schema = self._schema(node)
         if schema is None:
             return
@@ -164,7 +164,7 @@ def _ranks(graph: Any) -> Iterator[tuple[str, int]]:
 
 
 def _constants(graph: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yields the numbers of small constants: initialisers and Constant nodes."""
+    """Yield the names and numbers of small constants: initialisers and Constant nodes."""
     from onnx import numpy_helper
 
     tensors = [(tensor.name, tensor) for tensor in graph.initializer]

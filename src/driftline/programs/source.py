@@ -1,4 +1,4 @@
-"""Turning a `source` bundle into a live program: write its files out, import the entry file, call the factory.
+"""Turns a `source` bundle into a live program: writes its files, imports the entry file, calls the factory.
 
 Runs in a worker: a user's file may raise, hang or crash.
 """
@@ -24,14 +24,15 @@ from driftline.core.scratch import scratch_folder
 from driftline.core.text import did_you_mean, first_line
 from driftline.programs.live import LiveProgram
 
-# Which framework a file speaks, judged by its imports before anything of it runs: it decides what a worker has warm.
+# The framework of a file, guessed from its imports before it runs: it decides which worker is used.
 _IMPORTS = (("tensorflow", ("tensorflow", "keras")), ("jax", ("jax",)))
 
 _MODULE = "driftline_program_"  # how the names of the modules begin as which programs are imported
 
 
 def guess_framework(text: str) -> str:
-    """torch, tensorflow or jax, from the import lines; torch when nothing is said (the factory decides in the end)."""
+    """Guess torch, tensorflow, jax or onnx from the import lines; torch if there are none (the factory's result decides
+    in the end)."""
     heads = {
         words[1].split(".")[0].rstrip(",")
         for line in text.splitlines()
@@ -46,7 +47,7 @@ def guess_framework(text: str) -> str:
 
 
 def load_source(bundle: SourceBundle, origin: str, seed: int) -> Any:
-    """What the factory returns, as `(callable_or_model, inputs)`, with all generators seeded before the import and
+    """Return the factory's result `(callable_or_model, inputs)`, with all generators seeded before the import and
     before the call."""
     seed_everything(seed)
     module = _import_entry(bundle, _place(bundle, origin))
@@ -87,7 +88,7 @@ def _advice(error: BaseException) -> str:
 
 
 def imported_siblings(bundle: SourceBundle, origin: str) -> dict[str, str]:
-    """Text of the modules beside the user's file that it imported: they are part of the program."""
+    """Return the text of the modules beside the user's file that it imported: they are part of the program."""
     base = Path(origin).resolve().parent
     found: dict[str, str] = {}
     for module in list(sys.modules.values()):
@@ -113,7 +114,7 @@ def seed_everything(seed: int) -> None:
 
 
 def _place(bundle: SourceBundle, origin: str) -> Path:
-    """The folder to import from: the user's own while every file there is unchanged, else a copy."""
+    """Return the folder to import from: the user's own if every file there is unchanged, else a copy."""
     if origin:
         home = Path(origin).resolve().parent
         if all((home / name).is_file() and (home / name).read_text() == text for name, text in bundle.files.items()):
@@ -129,7 +130,7 @@ def _place(bundle: SourceBundle, origin: str) -> Path:
 def _import_entry(bundle: SourceBundle, home: Path) -> ModuleType:
     path = home / bundle.entry_file
     if len(bundle.files) > 1 or bundle.entry_file != path.name or home.name[:8] != "program-":
-        sys.path.insert(0, str(home))  # it may import what lies beside it
+        sys.path.insert(0, str(home))  # it may import modules beside it
         _forget_other_siblings(bundle, home)
     _unregister_operators()
     name = f"{_MODULE}{path.stem}"
@@ -159,8 +160,7 @@ def _unregister_operators() -> None:
 
 
 def _forget_other_siblings(bundle: SourceBundle, home: Path) -> None:
-    """A worker serves many programs, whose files may have the same names: what another one left must not be imported
-    in their place."""
+    """Unload modules of other programs with the same names as files of this one: a worker serves many programs."""
     for file in bundle.files:
         name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         loaded = getattr(sys.modules.get(name), "__file__", None)
@@ -170,7 +170,7 @@ def _forget_other_siblings(bundle: SourceBundle, home: Path) -> None:
 
 
 def identify(model: Any) -> str:
-    """Which framework the object a factory returned belongs to."""
+    """Return the framework of the object that a factory returned."""
     for cls in type(model).__mro__:
         root = cls.__module__.split(".")[0]
         if root == "onnx":

@@ -1,6 +1,7 @@
-"""What a source program's text does not fix: its weights, its example inputs, and the data files it reads.
+"""The state of a source program that its text does not fix: its weights, its example inputs, and the data files it
+reads.
 
-Every worker calls the factory anew. The digest made here tells whether it got the same program.
+Every worker calls the factory again. The digest made here shows whether it got the same program.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/")
 
 @contextlib.contextmanager
 def recording_opened_files() -> Iterator[set[str]]:
-    """Collect the data files opened for reading meanwhile. Code and installed packages do not count, wherever they lie:
-    a package that is imported for the first time reads files that it does not read the second time."""
+    """Collect the data files opened for reading in the block. Code and installed packages are ignored: a package reads
+    more files when it is first imported."""
     global _hooked, _packages
     _packages = tuple(package for entry in map(os.path.abspath, sys.path) for package in _installed(entry))
     if not _hooked:  # an audit hook cannot be removed: one for the process, which looks for a recorder
@@ -45,11 +46,10 @@ def recording_opened_files() -> Iterator[set[str]]:
 
 @cache
 def _installed(folder: str) -> tuple[str, ...]:
-    """What pip installed here, beside which a person's own files may lie. There is such a folder beside those of the
-    interpreter after `pip install --user` and `--target`. Where a list of files is missing, as some distributions of
-    Python packages remove it, all of the folder is taken for installed."""
+    """Return the folders that pip installed in this folder, where a user's own files may lie too. Without a list of
+    files, as in some distributions, the whole folder counts as installed."""
     if os.path.join(folder, "").startswith(_INTERPRETER):
-        return ()  # nothing there counts
+        return ()  # files of the interpreter do not count
     names: set[str] = set()
     with contextlib.suppress(OSError):
         for about in Path(folder).glob("*.dist-info"):
@@ -95,7 +95,7 @@ def _update_from(digest: Any, path: Path) -> None:
 
 
 def state_size(live: LiveProgram) -> int:
-    """Bytes of the weights, as far as the framework tells."""
+    """Return the bytes of the weights, as far as the framework reports them."""
     return sum(
         int(getattr(tensor, "nbytes", 0) or 0) for name, tensor in _tensors(live) if not name.startswith("input ")
     )

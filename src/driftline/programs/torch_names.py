@@ -1,4 +1,4 @@
-"""How torch's functions and values are written: functions by their public paths, the rest as literals.
+"""Writes torch's functions and values as text: functions by their public paths, the rest as literals.
 
 Runs in a worker: it imports torch.
 """
@@ -20,11 +20,12 @@ _SPACES = (
 
 
 class Unwritable(Exception):
-    """This value has no text that gives it back."""
+    """Raised for a value that cannot be written as Python text."""
 
 
 def path_of(function: Any) -> str | None:
-    """`torch.nn.functional.pad`; `.view` for a method, `.T` with no call for a property."""
+    """Return a function's public path: `torch.nn.functional.pad`; `.view` for a method, `.T` for a property; else
+    None."""
     if getattr(function, "__name__", "") == "__get__":
         return f".{function.__self__.__name__}"
     if type(function).__name__ in ("OpOverload", "OpOverloadPacket"):
@@ -34,8 +35,8 @@ def path_of(function: Any) -> str | None:
 
 @lru_cache(1)
 def _paths() -> dict[tuple[Any, str], str]:
-    """Every function of torch, and the name that it has of its own: `torch.mm` and `torch.dsmm` are equal. Of several
-    paths it takes the one with that name, then a public one."""
+    """Return the path of every function of torch, by function and own name (`torch.mm` and `torch.dsmm` are equal). Of
+    several paths the one that ends in that name wins, then a public one."""
     found: dict[tuple[Any, str], str] = {}
     for space in _SPACES:
         holder: Any = torch
@@ -52,7 +53,7 @@ def _paths() -> dict[tuple[Any, str], str]:
 
 
 def literal(value: Any, name_of: Callable[[Any], str | None]) -> str:
-    """Python text for an argument. `name_of` names what has a name already, such as a tensor or a node of a graph."""
+    """Return Python text for an argument. `name_of` returns the name of a tensor or graph node that has one."""
     if (name := name_of(value)) is not None:
         return name
 

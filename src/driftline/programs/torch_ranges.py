@@ -1,4 +1,4 @@
-"""What the inputs of a torch program may hold and how large they may be, as far as it is cheap to find out.
+"""Finds out, where that is cheap, which values the inputs of a torch program may hold and how large they may be.
 
 An exported graph is read. A live module is called once on its example, only as far as its embeddings: whichever input
 arrives at one of them unchanged is an index of its table.
@@ -16,7 +16,7 @@ from driftline.programs.known import InputRule, Known
 from driftline.programs.layout import InputLayout
 from driftline.programs.live import LiveProgram, is_tensor
 
-# what passes indices on to an embedding without changing them
+# operators that pass indices on to an embedding unchanged
 _PASSING = frozenset(
     "view reshape _unsafe_view unsqueeze squeeze expand slice clone _to_copy to alias contiguous detach permute"
     " transpose flatten lift_fresh_copy".split()
@@ -24,7 +24,7 @@ _PASSING = frozenset(
 
 
 def known_of_module(live: LiveProgram) -> Known:
-    """Of a program in source form: any input may have another size, the program itself says which are wrong."""
+    """Return what is known of a source program. Any input may have another size; the program says which are wrong."""
     modules = getattr(live.function, "modules", None)
     layers = [m for m in modules() if not list(m.children())] if callable(modules) else []
     layout = InputLayout.of(live).to_json()
@@ -32,7 +32,7 @@ def known_of_module(live: LiveProgram) -> Known:
 
 
 class _Enough(Exception):
-    """All integer inputs are known: the rest of the model need not run."""
+    """Raised to stop the model once all integer inputs are known."""
 
 
 def _embedded(live: LiveProgram) -> dict[str, InputRule]:
@@ -75,7 +75,7 @@ def _embedded(live: LiveProgram) -> dict[str, InputRule]:
     hooks = [module.register_forward_pre_hook(looked_up(name)) for name, module in tables]
     args, kwargs = live.call_arguments(arrays, make)
     with torch.no_grad(), _state_kept(live.function), contextlib.suppress(Exception):
-        live.function(*args, **kwargs)  # what it raises is reported when it is really run
+        live.function(*args, **kwargs)  # its errors are reported when it is run in earnest
     for hook in hooks:
         hook.remove()
     return rules
@@ -83,7 +83,7 @@ def _embedded(live: LiveProgram) -> dict[str, InputRule]:
 
 @contextlib.contextmanager
 def _state_kept(module: Any) -> Iterator[None]:
-    """A call may write into buffers: put them back."""
+    """Restore a module's buffers and the random state after the block."""
     import torch
 
     saved = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
@@ -99,7 +99,7 @@ def _state_kept(module: Any) -> Iterator[None]:
 
 
 def known_of_archive(exported: Any, live: LiveProgram) -> Known:
-    """Of an exported program: sizes are fixed but for those that have a symbol."""
+    """Return what is known of an exported program: sizes are fixed, except those with a symbol."""
     graph = exported.graph
     nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
     inputs = [nodes.get(str(name)) for name in exported.graph_signature.user_inputs]
@@ -118,7 +118,7 @@ def known_of_archive(exported: Any, live: LiveProgram) -> Known:
 
 
 def _size_limits(exported: Any) -> dict[str, int]:
-    """The largest size of each symbol that has one."""
+    """Return the largest size of each symbol that has a limit."""
     limits: dict[str, int] = {}
     for symbol, span in exported.range_constraints.items():
         with contextlib.suppress(Exception):
@@ -128,7 +128,7 @@ def _size_limits(exported: Any) -> dict[str, int]:
 
 
 def _embedding_rules(graph: Any, by_node: Mapping[Any, str]) -> dict[str, InputRule]:
-    """The rules of the inputs that index embeddings: of several, the one with the fewest rows."""
+    """Return the rules of inputs that index embeddings; for several tables, the one with the fewest rows counts."""
     rules: dict[str, InputRule] = {}
     for node in graph.nodes:
         if node.op == "call_function" and "embedding" in str(node.target) and len(node.args) > 1:

@@ -1,4 +1,4 @@
-"""numpy arrays <-> torch tensors, dtypes that numpy does not know included."""
+"""Converts between numpy arrays and torch tensors, including dtypes that numpy does not have."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NAMES = {torch_dtype: name for name, (_, _, torch_dtype) in _BITS.items()}
 
 
 def tensor_from_array(array: Array) -> torch.Tensor:
-    """A tensor that owns its memory, so that an in-place operation cannot reach the caller's array."""
+    """Return a tensor that owns its memory, so that in-place operations do not change the array."""
     return tensor_on_array(np.array(array, copy=True, order="C"))
 
 
 def tensor_on_array(array: Array) -> torch.Tensor:
-    """A tensor on the memory of a contiguous array."""
+    """Return a tensor that shares the memory of a contiguous array."""
     if array.dtype.name in _BITS:
         bits, _, dtype = _BITS[array.dtype.name]
         if not array.size:

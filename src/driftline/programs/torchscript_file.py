@@ -1,8 +1,8 @@
-"""TorchScript files, as `torch.jit.save` writes them: one becomes a torch.export archive that has the file inside.
+"""Converts TorchScript files, as `torch.jit.save` writes them, to torch.export archives with the file inside.
 
-So every compiler of torch programs can take it, and TorchScript itself runs what the user's file holds. A file is read
-in a worker only, by `torch.jit.load`, which runs no Python: its code is in TorchScript's own language, and its data are
-read by torch's C++ reader.
+So every compiler of torch programs can run it, and TorchScript itself runs the user's own file. A file is read in a
+worker only, by `torch.jit.load`, which runs no Python: its code is in TorchScript's own language, and its data are read
+by torch's C++ reader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ORIGINAL = "torchscript.base64"  # an archive's extra files are text
 
 
 def require_torchscript(path: Path, name: str) -> None:
-    """Refuse another kind of file: people give the ending .pt to whatever torch saves."""
+    """Raise for other kinds of files: people give the ending .pt to whatever torch saves."""
     try:
         with zipfile.ZipFile(path) as archive:
             parts = archive.namelist()
@@ -40,7 +40,7 @@ def require_torchscript(path: Path, name: str) -> None:
 
 
 def embedded(path: Path) -> bytes | None:
-    """The TorchScript file that an archive was made from."""
+    """Return the TorchScript file that an archive was made from, or None."""
     with zipfile.ZipFile(path) as archive:
         for part in archive.namelist():
             if part.endswith(f"/extra/{ORIGINAL}"):
@@ -49,7 +49,7 @@ def embedded(path: Path) -> bytes | None:
 
 
 def decoded(part: bytes) -> bytes:
-    """The file behind the text in an archive; anything else gives nothing."""
+    """Decode the base64 text of a file inside an archive; empty for anything else."""
     try:
         return base64.b64decode(part, validate=True)
     except binascii.Error:
@@ -57,7 +57,7 @@ def decoded(part: bytes) -> bytes:
 
 
 def write_archive(path: Path, name: str, shapes: Mapping[str, Shape], seed: int, output: Path) -> None:
-    """Convert the file. Its inputs have the given shapes, else those that it was traced with."""
+    """Convert a TorchScript file to an archive. Its inputs have the given shapes, else those it was traced with."""
     import torch
 
     try:
@@ -75,7 +75,7 @@ def write_archive(path: Path, name: str, shapes: Mapping[str, Shape], seed: int,
 
 
 def _example(module: Any, name: str, shapes: Mapping[str, Shape], seed: int) -> tuple[Any, ...]:
-    """Tensors of the shapes that are known, with the names of the parameters in the graph."""
+    """Return example tensors of the known shapes, named like the parameters in the graph."""
     import torch
 
     if not hasattr(module, "forward"):
@@ -144,7 +144,8 @@ def _exported(module: Any, name: str, example: Sequence[Any]) -> Any:
 
 
 def _require_same(module: Any, exported: Any, name: str, example: Sequence[Any]) -> None:
-    """What is compared must be the user's program: neither a converter's mistake nor chance is a compiler's."""
+    """Raise unless the file gives the same results each time, and the converted program gives them too: neither
+    randomness nor mistakes of the converter must be blamed on a compiler."""
     import torch
 
     with torch.no_grad():

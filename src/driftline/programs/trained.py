@@ -1,4 +1,4 @@
-"""True of a torch program whose author differentiates it: its gradient is compared without being asked for."""
+"""Detects torch programs whose author differentiates them; their gradients are compared by default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.programs.live import LiveProgram
 
 def asks_for_gradients(live: LiveProgram) -> bool:
     """True if an example input requires a gradient, or a module in training mode has a parameter that does. A module in
-    evaluation mode is there to be run."""
+    evaluation mode is meant for inference."""
     return has_differentiated_input(live) or trains(live.function)
 
 

@@ -1,10 +1,9 @@
-"""What a scheduled module did, kept in a folder that the workers of a hunt share: different steps often lead to the
-same module, and what is known of it need not be compiled again.
+"""Caches the results of scheduled modules, in a folder that the workers of a hunt share: different steps often lead to
+the same module, which then need not be compiled again.
 
-Only quick looks ask here. What confirms a finding is always compiled and run, and so is a module with parallel loops,
-whose races do not show every time, or one that cannot be built: the message names variables, which modules of the
-same structure call differently, and a confirmation would not recognise it. An answer has no trace: that belongs to the
-one who asks.
+Only quick runs use the cache. Never cached: runs that confirm a finding; modules with parallel loops, whose races do
+not show every time; and modules that cannot be built, since the message names variables, which differ between modules
+of the same structure, so that a confirmation would not match. A cached result has no trace; the caller adds its own.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _NOBODY = Trace("")
 
 
 class AnsweredModules:
-    """The answers of one hunt, a file for each module."""
+    """The cached results of one hunt, one file for each module."""
 
     def __init__(self, shared: Path) -> None:
         self._folder = shared
 
     def path(self, module: Any, plain: Trace, target: str | dict[str, Any]) -> Path:
-        """Of a module, by its structure, made from the unscheduled function of `plain` and built for `target`. The
-        function, its sizes and its seed are part of the name since they say what is right."""
+        """Return the file of a module's result. Its name depends on the module's structure, on the unscheduled function
+        of `plain` with its sizes and seed (they determine the right result), and on the target."""
         from tvm_ffi import structural_hash
 
         asked = f"{structural_hash(module):x} {plain.digest} {json.dumps(target, sort_keys=True)}"

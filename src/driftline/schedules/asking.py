@@ -1,4 +1,4 @@
-"""The parent's side: workers are given schedules in batches; one that ends its worker costs that schedule only."""
+"""The parent's side: sends schedules to workers in batches. A schedule that ends its worker costs no other schedule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KINDS = {Ending.DIED: Kind.CRASH, Ending.TIMEOUT: Kind.TIMEOUT, Ending.MEMORY: 
 
 
 def schedule_worker(space: str = RANDOM, target: Target = TVM) -> WorkerKind:
-    """A worker of TVM with several threads; for MetaSchedule's spaces, with that imported."""
+    """Return the kind of worker for schedules: TVM with several threads, and MetaSchedule if `space` needs it."""
     kind = worker_for_target(BACKENDS.get("tvm"), target, ())
     variables = (*kind.variables, ("TVM_NUM_THREADS", str(THREADS)))
     warm = (*kind.warm, ("driftline.schedules.warming:warm_schedules", None))
@@ -48,7 +48,7 @@ def schedule_worker(space: str = RANDOM, target: Target = TVM) -> WorkerKind:
 
 
 class ScheduleAsker:
-    """Gives schedules to workers. Safe to use from several threads, as the pool is."""
+    """Sends schedules to workers. Thread-safe, as the pool is."""
 
     def __init__(self, pool: Pool, *, space: str = RANDOM, target: Target = TVM, timeout: float = 60.0) -> None:
         self._pool = pool
@@ -66,7 +66,8 @@ class ScheduleAsker:
         kernels: Mapping[str, ModelKernel] | None = None,
         passes: Sequence[str] = (),
     ) -> list[Performed]:
-        """A schedule for each seed, and what became of it; or, with `passes`, which of them change it."""
+        """Draw and perform a schedule for each seed, and return the results; with `passes`, report instead which of
+        them change the schedule."""
 
         def request(numbers: Sequence[int], folder: Path) -> DrawRequest:
             return DrawRequest(
@@ -91,9 +92,8 @@ class ScheduleAsker:
         build: bool = True,
         optimised: bool = True,
     ) -> list[Performed]:
-        """What becomes of each trace; when it has to be `fresh`, in a process that has run nothing else, and compiled
-        as a user does it. Without `build` it is only scheduled; unless `optimised`, LLVM does not optimise it, which
-        takes a third of the time."""
+        """Perform each trace, and return the results. `fresh`: in a new process, compiled as a user compiles. Without
+        `build`, traces are only scheduled; unless `optimised`, LLVM does not optimise, which is three times as fast."""
 
         def request(numbers: Sequence[int], folder: Path) -> PerformRequest:
             some = tuple(traces[n] for n in numbers)
@@ -102,9 +102,9 @@ class ScheduleAsker:
         return self._all(PERFORM, list(range(len(traces))), request, renumbered=True, fresh=fresh)
 
     def perform_once(self, traces: Sequence[Trace], *, lenient: bool, build: bool, optimised: bool) -> list[Performed]:
-        """The same, by memory where it was asked before: reductions of failures that are alike come to the same traces.
-        Parallel loops are run again, since a race does not show every time, and so is what a busy machine may have
-        ended: a time-out, too much memory, a worker that could not begin."""
+        """Like `perform`, but remember results, since similar failures reduce to the same traces. Not remembered:
+        parallel loops, where a race does not show every time, and results that a busy machine may have caused (a
+        time-out, too little memory, a worker that did not start)."""
         how = (lenient, build, optimised)
         new = [one for one in traces if (one.digest, *how) not in self._answers]
         found = dict(
@@ -129,7 +129,8 @@ class ScheduleAsker:
         renumbered: bool = False,
         fresh: bool = False,
     ) -> list[Performed]:
-        """Ask until every number has its answer. `renumbered`: the journal counts the traces of one request from 0."""
+        """Ask workers until every number has an answer. `renumbered`: the journal counts the traces of each request
+        from 0."""
         answers: dict[int, Performed] = {}
         waiting = list(numbers)
         while waiting:
@@ -146,8 +147,8 @@ class ScheduleAsker:
 
 
 def _ended(trace: Trace | None, stage: str, report: TaskReport[AllPerformed]) -> Performed:
-    """What a schedule did that ended its worker."""
-    if trace is None:  # it never began: nothing can be said of it
+    """Return the result of a schedule that ended its worker."""
+    if trace is None:  # the schedule never began
         return Performed(_NEVER_BEGUN, refused=f"its worker ended with {report.ending}: {report.detail}")
     kind = _KINDS[report.ending]
     verdict = ended(kind, stage, Failure(report.detail, ""), tail(report.log, 2000))
@@ -155,7 +156,7 @@ def _ended(trace: Trace | None, stage: str, report: TaskReport[AllPerformed]) ->
 
 
 def read_journal(path: Path) -> tuple[dict[int, Performed], tuple[int, Trace, str] | None]:
-    """What came to its end, and the one that did not: its number, the trace so far, and its stage."""
+    """Return the finished results of a journal, and the unfinished schedule if any: number, trace so far, stage."""
     done: dict[int, Performed] = {}
     current: tuple[int, Trace, str] | None = None
     for line in records_of(path, JournalLine):

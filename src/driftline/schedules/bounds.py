@@ -1,7 +1,8 @@
-"""Does a lowered function stay inside its buffers? Guard bytes see writes beside its parameters. A write beside one of
-its own buffers damages what happens to lie there: perhaps nothing, until a pass puts buffers together.
+"""Checks that a lowered function stays inside its buffers. Guard bytes detect writes beside its parameters, but a write
+beside one of its own buffers may damage nothing until a pass puts buffers together.
 
-Loops have few iterations, so every index is computed for all of them at once. What depends on data is not looked at.
+Loops have few iterations, so every index is computed for all iterations at once. Indices that depend on data are not
+checked.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class _Unknown(Exception):
-    """It depends on data, or on what is not known here."""
+    """Raised when an index depends on data, or on something unknown here."""
 
 
 @dataclass(frozen=True)
 class _Nest:
-    """The loops around a statement: the values of their variables, each along an axis of its own, and which of the
-    iterations come to the statement."""
+    """The loops around a statement: the values of their variables, each along its own axis, and a mask of the
+    iterations that reach the statement."""
 
     values: Mapping[int, Array]
     reached: Array
@@ -81,7 +82,7 @@ class _Nest:
 
 
 def outside(function: Any) -> str:
-    """The name of a buffer that a flattened function accesses outside; empty when there is none."""
+    """Return the name of a buffer that a flattened function accesses out of bounds, or an empty string."""
     try:
         return next(_statement(function.body, _Nest({}, np.ones((), bool))), "")
     except _Unknown:

@@ -1,4 +1,4 @@
-"""Draws steps for a schedule as it stands: which blocks there are, how many loops are above them, what they access."""
+"""Draws random steps for a schedule in its present state: its blocks, the loops above them, and their accesses."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SCOPES = ("global", "global", "global", "local")
 
 
 def draw_sizes(function: TensorFunction, rng: random.Random) -> dict[str, int]:
-    """Even sizes, or uneven ones, or a mixture."""
+    """Draw sizes for a function: all even, all uneven, or mixed."""
     pool = [size for size in rng.choice((EVEN, UNEVEN, UNEVEN + EVEN)) if size <= function.most]
     return {name: rng.choice(pool) for name in function.sizes}
 
 
 class ScheduleView:
-    """What can be drawn from a schedule at this moment."""
+    """A view of the schedule's present state, from which steps are drawn."""
 
     def __init__(self, schedule: Any, parameters: frozenset[str]) -> None:
         self._schedule = schedule
@@ -42,15 +42,15 @@ class ScheduleView:
         return self._schedule.get(self._schedule.get_sblock(block))
 
     def extents(self, block: str) -> list[int]:
-        """Those of the loops above it, the outermost first; 0 where it is not a number."""
+        """Return the extents of the loops above a block, the outermost first; 0 for an extent that is not a number."""
         return [getattr(one.extent, "value", 0) for one in self._loops_above(block)]
 
     def statements(self, block: str) -> list[list[int]]:
-        """Of each of the loops above it: as how many statements TVM's pipelines count each of those in it."""
+        """Return, for each loop above a block, how many statements TVM counts in each part of the loop's body."""
         return [[_members(part) for part in _sequence(one.body)] for one in self._loops_above(block)]
 
     def keeps_blocks_together(self, step: ScheduleStep) -> bool:
-        """Are the members of a block in one stage of a pipeline?"""
+        """True if the step puts all members of each block into one pipeline stage."""
         (at,) = step.loops
         stages = list(step.numbers[: len(step.numbers) // 2])
         for count in self.statements(at.block)[at.index]:
@@ -60,7 +60,7 @@ class ScheduleView:
         return True
 
     def in_turn(self, at: LoopAt) -> bool:
-        """Does a loop run one iteration after the other?"""
+        """True if the iterations of a loop run one after another, neither parallel nor vectorized."""
         return int(self._loops_above(at.block)[at.index].kind) not in (_PARALLEL, _VECTORIZED)
 
     def _loops_above(self, block: str) -> list[Any]:
@@ -72,7 +72,7 @@ class ScheduleView:
         return [int(getattr(var.dom.extent, "value", 0)) for var in self.node(block).iter_vars]
 
     def adds_up(self, block: str) -> bool:
-        """Does it go over a reduction axis, its `init` apart?"""
+        """True if a block is a reduction whose initialisation is a block of its own."""
         node = self.node(block)
         return node.init is None and any(int(var.iter_type) == _REDUCES for var in node.iter_vars)
 
@@ -92,7 +92,8 @@ class ScheduleView:
         return str(self.node(block).writes[index].source.name) in self._parameters
 
     def accessing(self, block: str, side: str, index: int) -> tuple[list[str], list[str]]:
-        """The blocks that read the buffer which a block reads or writes, and those that write it."""
+        """Return the blocks that read the buffer at `index` of a block's `side` (reads or writes), and those that write
+        it."""
         regions = self.node(block).reads if side == "read" else self.node(block).writes
         buffer = regions[index].source
         readers, writers = [], []
@@ -105,7 +106,7 @@ class ScheduleView:
         return readers, writers
 
     def holds(self, step: ScheduleStep) -> bool:
-        """Do the blocks and loops of a step exist?"""
+        """True if the blocks and loops that a step names exist."""
         if any(name not in self.blocks for name in (*step.blocks, *(at.block for at in step.loops))):
             return False
         if not all(at.index < len(self.extents(at.block)) for at in step.loops):
@@ -120,7 +121,8 @@ def _sequence(statement: Any) -> Sequence[Any]:
 
 
 def _members(statement: Any) -> int:
-    """A block that holds a sequence, such as an initialisation and an update, counts as its members."""
+    """Return how many statements TVM counts: the members of a block that holds a sequence (such as initialisation and
+    update), else 1."""
     block = getattr(statement, "block", None)
     if block is None or not int(getattr(statement.predicate, "value", 0)):
         return 1
@@ -135,7 +137,7 @@ def _names(schedule: Any, block: Any) -> list[str]:
 
 
 def draw_step(view: ScheduleView, function: TensorFunction, rng: random.Random) -> ScheduleStep | None:
-    """One step that may be legal; nothing when the drawn primitive has no place here."""
+    """Draw a step that may be legal; None if the drawn primitive cannot be applied here."""
     name = rng.choices(list(PRIMITIVES), [one.weight for one in PRIMITIVES.values()])[0]
     if not view.blocks or (name == "fuse_reduction_epilogue" and not function.bias_only):
         return None
@@ -322,7 +324,7 @@ def _scope(name: str, block: str, view: ScheduleView, rng: random.Random) -> Sch
 
 
 def _tensorize(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
-    """The innermost loop of a block that looks as if an intrinsic fits."""
+    """Draw a `tensorize` of a block's innermost loop that seems to match an intrinsic, or return None."""
     fitting = [(one, words) for one in view.blocks if view.extents(one) and (words := _intrinsics_for(view, one))]
     if not fitting:
         return None
@@ -341,8 +343,8 @@ def _intrinsics_for(view: ScheduleView, block: str) -> tuple[str, ...]:
 
 
 def _pipeline(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
-    """A loop with several statements. A statement is in no earlier stage than those before it, and those of one stage
-    stay in their order, so that nothing is read before it is written."""
+    """Draw a software pipeline for a loop with several statements, or return None. Stages never decrease in statement
+    order and a stage keeps that order, so that nothing is read before it is written."""
     places = [(LoopAt(b, at), n) for b in view.blocks for at, n in enumerate(view.statements(b)) if len(n) > 1]
     if not places:
         return None

@@ -1,8 +1,8 @@
-"""The kernels that TVM makes of an ordinary model, as functions to schedule: the worker's side.
+"""Extracts the kernels that TVM makes of an ordinary model, as functions to schedule: the worker's side.
 
-A model in ONNX goes through TVM's importer, legalisation and fusion; every tensor program that comes out is a kernel.
-Only those are kept whose numbers are exact in float32 whatever the order, so that a difference is a bug: they add,
-multiply, compare and choose. The rest divide or call a function, hold other types, or are too long to run often.
+An ONNX model goes through TVM's importer, legalisation and fusion; each resulting tensor program is a kernel. Only
+kernels that are exact in float32 in any order are kept, so that a difference is a bug: those that only add, multiply,
+compare and select. The others divide, call a function, use other types, or take too long.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def extract(request: KernelRequest, context: Context) -> KernelAnswer:
 
 
 def _kernel(function: Any) -> ModelKernel | None:
-    """Its text without what belongs to the module around it; nothing where parameters have no fixed shape."""
+    """Return a kernel from a function's TVMScript, without what belongs to its module; None if a shape is not fixed."""
     names = [str(parameter.name) for parameter in function.params]
     text = re.sub(r"^#.*\n", "", str(function.script()), flags=re.MULTILINE).strip()
     text = text.replace("private=True, ", "", 1).replace("def main(", "def func(", 1)
@@ -63,7 +63,7 @@ def _kernel(function: Any) -> ModelKernel | None:
 
 
 def exact(text: str) -> bool:
-    """Are all its numbers float32, and computed by what is exact for small integers in any order?"""
+    """True if all numbers are float32 and every operation is exact for small integers in any order."""
     if " / " in text or not set(re.findall(r"\bT\.(\w+)", text)) <= _WORDS:
         return False
     types = re.findall(r'T\.Buffer\([^"]*"(\w+)"', text) + re.findall(r'alloc_buffer\(\([^"\n]*\), "(\w+)"', text)
@@ -72,7 +72,7 @@ def exact(text: str) -> bool:
 
 
 def iterations(text: str) -> int:
-    """Of its longest loop nest."""
+    """Return the number of iterations of the longest loop nest."""
     nests = re.findall(r"T\.grid\((.*)\):", text)
     return max(
         (math.prod(int(n) for n in re.findall(r"\b(\d+)\b", one.replace("int64", ""))) for one in nests), default=1

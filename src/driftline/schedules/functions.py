@@ -1,4 +1,4 @@
-"""Tensor programs that are known to be right (the tests hold each against numpy), as text of plain TVM.
+"""Tensor programs that are known to be right (the tests compare each with numpy), as text of plain TVM.
 
 Blocks of one role have one name, so that a trace can be tried on a simpler function: `Y` writes the output, `P` pads or
 prepares, `M` and `S` are reductions on the way. Sizes are Python variables of the text. The simplest functions come
@@ -23,10 +23,10 @@ UNEVEN, EVEN = (3, 5, 17), (4, 8, 16)
 
 @dataclass(frozen=True)
 class TensorFunction:
-    """A program: its text defines the arguments, of which a PrimFunc is made, or (form `script`) the PrimFunc."""
+    """A tensor program. Its text defines the arguments of a PrimFunc, or the PrimFunc itself (form `script`)."""
 
     name: str
-    kind: str  # what the identity of a bug says of it
+    kind: str  # its name in the identity of a bug
     text: str
     inputs: tuple[str, ...]
     sizes: tuple[str, ...]
@@ -40,7 +40,7 @@ class TensorFunction:
     most: int = 17
 
     def lines(self, sizes: Mapping[str, int]) -> list[str]:
-        """The function as plain TVM, which ends by binding `func`."""
+        """Return the lines of plain TVM code that define the function and bind it to `func`."""
         told = textwrap.dedent(self.text).strip().splitlines()
         if self.sizes:
             values = ", ".join(str(sizes[name]) for name in self.sizes)
@@ -225,7 +225,7 @@ def function_named(name: str) -> TensorFunction:
 
 
 def function_of(trace: Trace) -> TensorFunction:
-    """The one that a trace schedules: one of ours, or the kernel that it holds."""
+    """Return the function that a trace schedules: one of this module, or the kernel that the trace holds."""
     if trace.kernel is None:
         return function_named(trace.function)
     kernel = trace.kernel
@@ -233,7 +233,7 @@ def function_of(trace: Trace) -> TensorFunction:
 
 
 def simpler_than(name: str) -> list[TensorFunction]:
-    """The functions before it, the simplest first; none is known to be simpler than a kernel of a model."""
+    """Return the functions that are simpler than this one, simplest first; empty for a kernel of a model."""
     if name not in _BY_NAME:
         return []
     return list(FUNCTIONS[: NAMES.index(name)])

@@ -1,4 +1,4 @@
-"""Arrays with guard bytes on both sides: a write outside an array is seen, and what is read there is NaN."""
+"""Arrays with guard bytes on both sides, which reveal writes outside; the guard bytes are NaN when read."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LARGEST = 4
 
 
 class GuardedArray:
-    """An array inside a larger buffer whose other bytes are known. Arrays with different marks have different ones:
-    what is computed from the NaN beside one array, and written beside another, is a NaN of the same bits."""
+    """An array inside a larger buffer of known bytes. Arrays with different marks have different guard bytes, since a
+    NaN read beside one array and written beside another keeps its bits."""
 
     def __init__(self, shape: Sequence[int], dtype: str, mark: int = 0) -> None:
         kind = np.dtype(dtype)
@@ -32,11 +32,11 @@ class GuardedArray:
         self.reset()
 
     def reset(self) -> None:
-        """Every byte is the pattern again, those of the array too: what is not written shows."""
+        """Set every byte to the pattern, those of the array too, so that elements that are not written show."""
         self._room[:] = self._pattern
 
     def touched(self) -> str:
-        """Where bytes outside the array were changed, in words; empty when none were."""
+        """Say how many guard bytes before and after the array were changed; empty if none were."""
         wrong = self._room != self._pattern
         wrong[self._start : self._start + self._size] = False
         places = np.flatnonzero(wrong)
@@ -50,14 +50,14 @@ class GuardedArray:
 
 @cache  # few sizes, and numpy takes longer to make it than to compare with it
 def _pattern(size: int, mark: int) -> Array:
-    """As float32 NaN, as an integer one that no function computes."""
+    """Return guard bytes: NaN as float32, and as an integer a value that no function computes."""
     return np.resize(np.array([0xC5 + 8 * mark, 0xFF], np.uint8), size)
 
 
 def made_inputs(
     shapes: Mapping[str, tuple[tuple[int, ...], str]], seed: int, below: Mapping[str, int], distinct: bool
 ) -> dict[str, Array]:
-    """Small integers for every input, by a generator of Python's: the same numbers in every process."""
+    """Return small integers for every input, from Python's generator: the same numbers in every process."""
     rng = random.Random(seed)
     made = {}
     for name, (shape, dtype) in shapes.items():
@@ -73,7 +73,7 @@ def made_inputs(
 
 
 def as_tensor(array: Any) -> Any:
-    """The array as TVM sees it, without a copy."""
+    """Return the array as a TVM tensor, without a copy."""
     import tvm
 
     return tvm.runtime.from_dlpack(array)

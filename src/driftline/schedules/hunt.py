@@ -1,4 +1,4 @@
-"""A hunt among schedules: batches are drawn, failures are reduced and confirmed, and each bug is stored at once.
+"""A hunt among schedules: draws batches, reduces and confirms failures, and stores each bug at once.
 
 A batch depends on the seed and its number alone. It is noted when all its failures are settled; one that was cut off is
 done again by `resume`, and finds the same.
@@ -29,7 +29,7 @@ RIGHT, REFUSED = "right", "not begun"
 
 @dataclass(frozen=True)
 class SchedulePlan:
-    """What was asked for."""
+    """The plan of a hunt: what the user asked for."""
 
     functions: tuple[str, ...]
     target: str = "llvm"
@@ -40,7 +40,7 @@ class SchedulePlan:
 
 @dataclass
 class ScheduleHuntResult:
-    """Everything a hunt brought, batches before a kill included."""
+    """The result of a hunt, including batches before an interruption."""
 
     plan: SchedulePlan
     seconds: float = 0.0
@@ -51,7 +51,7 @@ class ScheduleHuntResult:
     functions: Counter[str] = field(default_factory=Counter)
     primitives: Counter[str] = field(default_factory=Counter)
     sightings: Counter[str] = field(default_factory=Counter)  # bug -> schedules that showed it
-    bugs: set[str] = field(default_factory=set)  # those of batches that were cut off, too
+    bugs: set[str] = field(default_factory=set)  # including those of interrupted batches
     unsettled: int = 0  # schedules of batches that the end of the time cut off
 
     @property
@@ -70,7 +70,7 @@ class ScheduleHuntResult:
 
 
 def resumed(store: Store, *, seconds: float = 0.0) -> tuple[ScheduleHuntEntry, SchedulePlan]:
-    """The hunt to go on with: the last one that did not come to its end. A new time counts from its beginning."""
+    """Return the last unfinished hunt and its plan. `seconds` replaces its time, counted from its beginning."""
     entry = ScheduleLog(store).unfinished()
     if entry is None:
         raise DriftlineError(f"There is no unfinished schedule hunt in {store.path}; leave out --resume to start one.")
@@ -85,13 +85,13 @@ def resumed(store: Store, *, seconds: float = 0.0) -> tuple[ScheduleHuntEntry, S
 
 
 class NothingScheduled(DriftlineError):
-    """The time was over before a schedule could be drawn."""
+    """Raised when the time ended before a schedule could be drawn."""
 
     exit_code = NOTHING_COMPARED
 
 
 class ScheduleHunt:
-    """One hunt. Two threads draw and settle; the store and what is known are shared."""
+    """One hunt. Two threads draw and settle schedules; they share the store and the known failures."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class ScheduleHunt:
                 raise
 
     def _require_target(self, target: str) -> None:
-        """Refuse a target for which nothing can be built: that would look like a bug of every schedule."""
+        """Raise if nothing can be built for a target: every schedule would seem to have a bug."""
         (plain,) = self._asker.perform([Trace("scale", {"n": 2, "m": 2}, target=target)])
         if plain.fails:
             raise DriftlineError(f"--target {target}: TVM cannot build for it here: {sentence(plain)}.")

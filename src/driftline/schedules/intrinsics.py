@@ -1,4 +1,4 @@
-"""Tensor intrinsics for `tensorize`: each is described by a small program and implemented by the same program.
+"""Tensor intrinsics for `tensorize`: each is described by a small program and implemented by that same program.
 
 So replacing a part of a function by an intrinsic changes nothing that it computes, on any processor. An intrinsic has
 the length of the loop that it stands for.
@@ -65,14 +65,14 @@ INTRINSICS = tuple(_INTRINSICS)
 
 
 def intrinsic_name(step: ScheduleStep) -> str:
-    """Of the intrinsic that a step of `tensorize` names by a word and a length."""
+    """Return the name of the intrinsic that a `tensorize` step describes by a word and a length."""
     if step.word not in _INTRINSICS:
         raise StoreError(f"A trace has the intrinsic {step.word!r}, which this release of Driftline does not know.")
     return f"{step.word}_{int(step.numbers[0] or 0)}"
 
 
 def intrinsic_text(step: ScheduleStep) -> str:
-    """The program that describes and implements it, as TVMScript."""
+    """Return the program that both describes and implements the intrinsic, as TVMScript."""
     name = intrinsic_name(step)
     length = int(step.numbers[0] or 0)
     parts = {key: text.format(length=length) for key, text in _INTRINSICS[step.word].items()}
@@ -80,13 +80,13 @@ def intrinsic_text(step: ScheduleStep) -> str:
 
 
 def intrinsic_lines(step: ScheduleStep) -> list[str]:
-    """What a script has before the step."""
+    """Return the lines of a script that register the intrinsic before the step."""
     name = intrinsic_name(step)
     return [*intrinsic_text(step).splitlines(), f'tvm.s_tir.TensorIntrin.register("{name}", {name}, {name})']
 
 
 def register_intrinsic(step: ScheduleStep) -> None:
-    """Make the intrinsic known to the TVM of this process."""
+    """Register the intrinsic with the TVM of this process."""
     import tvm
     from tvm.script import tirx
 
@@ -95,7 +95,7 @@ def register_intrinsic(step: ScheduleStep) -> None:
 
 
 def tensorize_ends_the_process() -> bool:
-    """Does any call of `tensorize` end the process here, whatever the schedule?"""
+    """True if every call of `tensorize` ends the process with the installed TVM, whatever the schedule."""
     try:
         return version("apache-tvm-ffi") in FATAL_FFI
     except PackageNotFoundError:

@@ -18,18 +18,18 @@ from driftline.schedules.functions import function_named
 from driftline.schedules.requests import KERNELS, KernelRequest
 from driftline.schedules.trace import RANDOM, ModelKernel
 
-OPEN_SIZE = 2  # of what a model leaves open
+OPEN_SIZE = 2  # for the open sizes of a model
 _SECONDS = 300.0
 
 
 def is_model(name: str) -> bool:
-    """Does a word of `--functions` name a model, and not one of our functions?"""
+    """True if a word of `--functions` names a model, not a function of `functions.py`."""
     return name.startswith(MODEL) or name.endswith(".onnx")
 
 
 def expanded(names: Sequence[str], pool: Pool, space: str = RANDOM) -> tuple[tuple[str, ...], dict[str, ModelKernel]]:
-    """The functions that are meant, models replaced by their kernels, and these kernels. They are asked of the workers
-    that draw from `space`: others would have to import TVM, too."""
+    """Return the named functions, with models replaced by their kernels, and these kernels. They are made by workers of
+    `space`, so that no other workers have to import TVM."""
     kernels: dict[str, ModelKernel] = {}
     functions: list[str] = []
     for name in names:
@@ -43,7 +43,7 @@ def expanded(names: Sequence[str], pool: Pool, space: str = RANDOM) -> tuple[tup
 
 
 def kernels_of(text: str, pool: Pool, space: str = RANDOM) -> dict[str, ModelKernel]:
-    """The kernels of a model, by `MODEL/KERNEL`."""
+    """Return the kernels of a model, by `MODEL/KERNEL`."""
     options = CheckOptions(timeout=_SECONDS)
     loaded = open_program(text, pool, options)
     inputs = {spec.name: np.zeros(spec.sized(OPEN_SIZE), numpy_dtype(spec.dtype)) for spec in loaded.program.inputs}

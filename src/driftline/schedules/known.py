@@ -1,9 +1,10 @@
-"""Known defects of TVM's schedule primitives (`known_defects.toml`), each with a witness and a neighbour that is right.
+"""Known defects of TVM's schedule primitives (`known_defects.toml`), each with a schedule that shows it and a similar
+one that is right.
 
-They annotate bugs that a hunt finds, and never identify or hide one. A defect explains a failing step by its primitive
-and message, what cannot be built by its message and all steps of the witness among its own, a crash only by the very
-steps of the witness, a wrong result by these on a function of the same kind.
-The files of `causes/` have programs of frameworks as witnesses, which a schedule is not.
+Defects annotate bugs that a hunt finds, and never identify or hide one. A defect explains a failing step if primitive
+and message match; a build error if the message matches and the failing steps contain all steps of the defect's
+schedule; a crash if the steps are equal; a wrong result if the steps are equal and the function is of the same kind.
+The files of `causes/` are not used, since their example programs are programs of frameworks, not schedules.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SEEN = "0.27.0.post1"
 
 @dataclass(frozen=True)
 class ScheduleDefect:
-    """What is wrong, how it shows, the smallest schedule that shows it, and one close by that is right."""
+    """A known defect: how it shows, the smallest schedule that shows it (`witness`), and a right one (`neighbour`)."""
 
     name: str
     title: str
@@ -51,7 +52,7 @@ class ScheduleDefect:
 
 
 def _in_this_order(few: tuple[str, ...], many: tuple[str, ...]) -> bool:
-    """True if all of the few are among the many, in the same order."""
+    """True if `many` contains all of `few` in the same order."""
     left = iter(many)
     return all(one in left for one in few)
 

@@ -1,4 +1,4 @@
-"""Schedules from the search spaces of MetaSchedule, TVM's own tuner: what TVM itself holds to be legal.
+"""Draws schedules from the search spaces of MetaSchedule, TVM's own tuner: these are legal by TVM's own account.
 
 A point of a space is a trace of TVM's. It is rewritten as a trace of ours, step by step, so that it is replayed,
 reduced and exported like any other. Annotations are left out: the postprocessors have turned them into primitives.
@@ -19,21 +19,21 @@ from driftline.schedules.trace import LoopAt, ScheduleStep
 
 
 class NoPoint(Exception):
-    """The tuner has no point to draw, and why. It is not what is tested here."""
+    """Raised, with the reason, when the tuner has no point to draw. The tuner is not under test."""
 
 
 CORES = 4  # for which the tuner makes parallel loops
 
 
 def import_meta(_: object = None) -> None:
-    """Called once before workers are forked. The tuner imports the intrinsics of all processors, which takes minutes to
-    parse on a busy machine; spaces for plain LLVM use none of them, so an empty module stands in their place."""
+    """Import the tuner once, before workers are forked. It would import the intrinsics of all processors, which takes
+    minutes on a busy machine; plain LLVM uses none, so an empty module replaces them."""
     sys.modules.setdefault("tvm.s_tir.tensor_intrin", types.ModuleType("tvm.s_tir.tensor_intrin"))
     import tvm.s_tir.meta_schedule  # noqa: F401
 
 
 def draw_from_space(function: TensorFunction, sizes: Mapping[str, int], rng: random.Random) -> tuple[ScheduleStep, ...]:
-    """The steps of one point of the function's search space, drawn at random. Raises `NoPoint`."""
+    """Draw a random point of the function's search space, and return its steps. Raises `NoPoint`."""
     import tvm
 
     module = tvm.IRModule({"main": prim_func(function, sizes)})
@@ -47,7 +47,7 @@ def draw_from_space(function: TensorFunction, sizes: Mapping[str, int], rng: ran
 
 
 def _drawn_point(module: Any, rng: random.Random) -> Any:
-    """A schedule with decisions of its own, as the tuner would try it; nothing when the tuner would drop it."""
+    """Return a schedule with random decisions, as the tuner would try it, or None if the tuner would drop it."""
     import tvm
     from tvm.s_tir import meta_schedule as ms
 
@@ -64,8 +64,8 @@ def _drawn_point(module: Any, rng: random.Random) -> Any:
 
 
 def rewritten(module: Any, trace: Any) -> tuple[ScheduleStep, ...]:
-    """A trace of TVM's as steps of ours. What comes before an instruction is applied first, so that its blocks and
-    loops can be named as they are then."""
+    """Convert a TVM trace to Driftline's steps. Earlier instructions are applied first, so that blocks and loops have
+    the names that they have at that point."""
     import tvm
 
     told = trace.as_json()
@@ -78,7 +78,7 @@ def rewritten(module: Any, trace: Any) -> tuple[ScheduleStep, ...]:
 
 
 class _Replay:
-    """TVM's instructions carried out on a schedule, with what their variables stand for."""
+    """Carries out TVM's instructions on a schedule, and remembers the values of their variables."""
 
     def __init__(self, schedule: Any) -> None:
         self._schedule = schedule
@@ -110,7 +110,7 @@ class _Replay:
         return steps
 
     def _value(self, told: Any) -> Any:
-        """A variable, or what stands there itself."""
+        """Return the value of a variable; anything that is not a variable is returned unchanged."""
         return self._variables.get(told, told) if isinstance(told, str) else told
 
     def _step(self, name: str, given: list[Any], attributes: list[Any]) -> ScheduleStep | None:

@@ -1,4 +1,4 @@
-"""Which bug is this? Stage, kind, the smallest sequence of primitives known to fail, and the kind of function."""
+"""The identity of a schedule bug: stage, kind, smallest failing sequence of primitives, kind of function."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from driftline.schedules.target import is_unoptimised
 RACE = "in some runs"
 AT_O0 = "at opt-level 0"  # LLVM's optimisations hide it
 
-# What TVM checks, which is text of its own source, and what it says of the values that it met.
+# A check of TVM: the text of the check in TVM's source, then the message about the values.
 _CHECK = re.compile(r"(Check failed: .*?)(?: is false| \([^()]* vs\. [^()]*\)) ?:(.*)", re.DOTALL)
-_STATEMENT = re.compile(r"\b(for\b.*\bin\b|with T\.|if\b).*:\s*$", re.DOTALL)  # printed, with what is in it
+_STATEMENT = re.compile(r"\b(for\b.*\bin\b|with T\.|if\b).*:\s*$", re.DOTALL)  # a printed statement with its body
 _INSIDE = re.compile(r"\([^()]*\)|\[[^][]*\]|PrimFunc \S+")
 _WORD = re.compile(r"[A-Za-z]{3,}")
 
 
 def bare(message: str) -> str:
-    """A message without what differs from one function to another: printed code, names of variables, numbers. One cause
-    must not have several names because TVM prints the loops that it met."""
+    """Return a message without what differs between functions (printed code, variable names, numbers), so that one
+    cause has one name."""
     found = _CHECK.match(message)
     check, told = found.groups() if found else ("", message)
     told = _STATEMENT.sub("", told)
@@ -35,13 +35,13 @@ def bare(message: str) -> str:
 
 @dataclass(frozen=True)
 class FailureLike:
-    """What a smaller trace must share with the one that it stands for."""
+    """What a smaller trace must have in common with the original failure."""
 
     kind: str
     stage: str
     what: str  # the exception, or the signal
     message: str
-    primitive: str  # the one that raised, or ended the process
+    primitive: str  # the primitive that raised, or ended the process
     passes: tuple[str, ...] | None = None
 
     @staticmethod
@@ -56,8 +56,8 @@ class FailureLike:
 
     @property
     def telling(self) -> bool:
-        """Is it enough to recognise a bug that was met before? What a primitive raises is, or that the process ended in
-        it. A wrong number is not, nor what compiling says: many primitives can leave a variable undefined."""
+        """True if this is enough to recognise a known bug: a primitive raised, or ended the process. A wrong number is
+        not enough, nor a compile error, since many primitives can leave a variable undefined."""
         return bool(self.primitive and (self.message or self.kind == Kind.CRASH))
 
 
@@ -79,7 +79,7 @@ def fingerprint(found: Performed) -> Fingerprint:
 
 
 def sentence(found: Performed) -> str:
-    """What is wrong, for people."""
+    """Describe a failure in a sentence."""
     told = describe(Kind(found.kind), found.evidence)
     if is_race(found):
         told += f" ({found.wrong_runs} of {found.runs} runs)"

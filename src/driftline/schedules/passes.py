@@ -1,4 +1,4 @@
-"""A schedule through the plain pipeline of `backends/tvm_passes.py`, so that one pass can be tried on what it makes.
+"""Compiles a schedule with the plain pipeline of `backends/tvm_passes.py`, so that a single pass can be tried on it.
 
 Functions that a schedule left alone fire few passes of TensorIR. Those with vector loops, unrolled and parallel ones,
 copies, predicates and pipelines are what most of these passes are written for.
@@ -21,18 +21,18 @@ _OF_PLACED_BUFFERS = ("s_tir.CompactBufferAllocation", "s_tir.InjectDoubleBuffer
 
 
 def built_plainly(module: Any, trace: Trace) -> Any:
-    """What a schedule has become, compiled with the passes of its trace."""
+    """Compile a scheduled module with the passes of its trace."""
     return plain_functions(module, _passes(trace))
 
 
 def outside_of(module: Any) -> str:
-    """The buffer outside of which a schedule reads or writes. What it computes depends on where buffers lie then, and
-    no pass is to blame."""
+    """Return the name of a buffer that a schedule accesses out of bounds, or an empty string. The result then depends
+    on the memory layout, and no pass is to blame."""
     return next(filter(None, map(outside, PlainStages(module, TENSOR_IR).flattened())), "")
 
 
 def passes_changing(module: Any, trace: Trace, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Those of the passes that change what a schedule has become, and those that raise instead."""
+    """Return which of the passes change the scheduled module, and which raise on it."""
     placed = {name: bool(needed_by(trace.with_passes(name))) for name in names}
     stages = {
         always: PlainStages(module, TENSOR_IR, [_known(_PLACED)] if always else []) for always in set(placed.values())
@@ -48,12 +48,12 @@ def passes_changing(module: Any, trace: Trace, names: Sequence[str]) -> tuple[li
 
 
 def pipeline_lines(trace: Trace) -> list[str]:
-    """For a script: the pipeline `plain` with the passes of the trace."""
+    """Return the lines of a script that define the pipeline `plain` with the passes of the trace."""
     return plain_steps(_passes(trace)).rstrip().splitlines()
 
 
 def needed_by(trace: Trace) -> tuple[str, ...]:
-    """The passes without which those of the trace, or its loops, have no sense."""
+    """Return the passes that the trace's own passes or parallel loops require."""
     passes = trace.passes or ()
     needed = "parallel" in trace.primitives or any(name in _OF_PLACED_BUFFERS for name in passes)
     return (_PLACED,) if needed and _PLACED not in passes else ()

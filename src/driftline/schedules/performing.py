@@ -1,4 +1,4 @@
-"""Inside a worker: a trace is applied, compiled, run between guard bytes and held against the unscheduled function.
+"""Inside a worker: applies a trace, compiles and runs it between guard bytes, and judges the result.
 
 Most schedules are right, and many are tried to reduce a failure, so they are compiled without the checks of arguments,
 most of them without LLVM's optimisations, held against numpy, and not at all where the same module was tried before
@@ -43,11 +43,11 @@ TellStep = Callable[[ScheduleStep | None, str], None]  # the step that is applie
 
 
 def quiet(step: ScheduleStep | None, stage: str) -> None:
-    """Ignores what it is told."""
+    """A listener that does nothing."""
 
 
 class ScheduleBench:
-    """One trace at work: its function as a schedule, and the arrays it is run on."""
+    """Applies one trace: its function as a schedule, and the arrays it is run on."""
 
     def __init__(self, trace: Trace, shared: Path, *, optimised: bool = True, faithful: bool = True) -> None:
         import tvm
@@ -69,13 +69,13 @@ class ScheduleBench:
 
     @property
     def view(self) -> ScheduleView:
-        """Of the schedule as it stands; a step that is taken makes it stale."""
+        """The view of the schedule's present state; it is rebuilt after each step."""
         if self._seen is None:
             self._seen = ScheduleView(self.schedule, self._parameters)
         return self._seen
 
     def apply(self, step: ScheduleStep) -> Performed | None:
-        """The step was taken (`None`), refused, or raised what a primitive must not raise."""
+        """Apply a step. Returns None on success, else the result that says why it was refused or what it raised."""
         import tvm
 
         line = line_of(step)
@@ -95,8 +95,8 @@ class ScheduleBench:
         return None
 
     def finish(self, tell: TellStep = quiet) -> Performed:
-        """Compile what the schedule has become, run it, compare; where that may be taken for granted, remember it. One
-        with passes of its own must keep to its buffers before any pass is tried on it."""
+        """Compile the scheduled module, run it and compare; a result that cannot vary is cached. With passes of its
+        own, a schedule that accesses a buffer out of bounds is refused first."""
         if self.trace.passes is not None and (buffer := self._outside()):
             return Performed(self.trace, Stage.COMPILE, refused=f"it accesses {buffer} outside of it, with any passes")
         if self._faithful or "parallel" in self.trace.primitives:
@@ -172,7 +172,7 @@ class ScheduleBench:
         return guarded, given
 
     def expected(self, given: Arrays) -> Arrays:
-        """What the unscheduled function computes: kept in a file, since many schedules ask for the same."""
+        """Return what the unscheduled function computes, from numpy or from a file that other schedules share."""
         if not self._faithful and (known := computed(self.function, given)) is not None:
             return known
         asked = self.trace.with_steps(()).digest
@@ -216,7 +216,7 @@ def _difference(name: str, expected: Array, got: Array, ulps: int) -> Evidence |
 
 
 def prim_func(function: TensorFunction, sizes: Mapping[str, int]) -> Any:
-    """The function as TVM has it."""
+    """Return the function as a TVM PrimFunc."""
     import textwrap
 
     if function.form == "te":
@@ -247,8 +247,8 @@ def perform(
     optimised: bool = True,
     faithful: bool = True,
 ) -> Performed:
-    """Apply all steps of a trace, compile and run. A step that is refused ends it, or is left out (`lenient`). Without
-    `build` the steps are all that is asked about."""
+    """Apply all steps of a trace, compile and run it. A refused step ends it, or is skipped if `lenient`. Without
+    `build` the steps are only applied."""
     bench = ScheduleBench(trace.with_steps(()), shared, optimised=optimised, faithful=faithful)
     for step in trace.steps:
         bench.trace = bench.trace.with_steps((*bench.trace.steps, step))

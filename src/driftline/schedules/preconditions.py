@@ -1,4 +1,5 @@
-"""What TVM documents as required and leaves to the caller: breaking it is no finding, so such a step is not taken.
+"""Preconditions that TVM documents and leaves to the caller: a step that breaks one is not taken, since it would be no
+finding.
 
 A requirement that is documented and that TVM checks needs no row: it refuses with `ScheduleError`.
 """
@@ -19,7 +20,7 @@ _ANYWHERE = (-1, -2)
 
 @dataclass(frozen=True)
 class Precondition:
-    """A duty of the caller, where TVM says so, and whether a step meets it."""
+    """A documented duty of the caller, its source in TVM, and a test whether a step meets it."""
 
     primitives: tuple[str, ...]
     duty: str
@@ -28,7 +29,7 @@ class Precondition:
 
 
 def _one_block(view: ScheduleView, function: TensorFunction, step: ScheduleStep) -> bool:
-    """No other block accesses the buffer in this way, nor the block itself in the other."""
+    """True if no other block accesses the buffer in the step's way, and the block itself not in the other way."""
     if step.blocks[0] not in view.blocks:
         return True
     index = int(step.numbers[0] or 0)
@@ -99,7 +100,7 @@ NEVER_BROKEN = (
 
 
 def broken_precondition(view: ScheduleView, function: TensorFunction, step: ScheduleStep) -> Precondition | None:
-    """The duty that a step does not meet."""
+    """Return the precondition that a step does not meet, or None."""
     for one in PRECONDITIONS:
         if step.primitive in one.primitives and not one.met(view, function, step):
             return one

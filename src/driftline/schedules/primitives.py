@@ -1,4 +1,4 @@
-"""The schedule primitives: how a step is written as one line of Python, which is also how it is carried out."""
+"""The schedule primitives: each step is written as one line of Python, which is also executed to apply it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftline.schedules.trace import LoopAt, ScheduleStep
 
 @dataclass(frozen=True)
 class Primitive:
-    """A method of the schedule. `written` makes its arguments."""
+    """A method of TVM's schedule. `written` returns the text of its arguments."""
 
     name: str
     written: Callable[[ScheduleStep], str]
@@ -25,14 +25,14 @@ class Primitive:
 
 @dataclass(frozen=True)
 class Annotation(Primitive):
-    """A name of ours for `annotate` with keys whose meaning TVM's passes define. `written` makes the calls."""
+    """A name of Driftline's for `annotate` with keys that TVM's passes interpret. `written` returns the calls."""
 
     def line(self, step: ScheduleStep) -> str:
         return self.written(step)
 
 
 def line_of(step: ScheduleStep) -> str:
-    """The step as Python, for a schedule called `s`."""
+    """Return the step as a line of Python, for a schedule called `s`."""
     if step.primitive not in PRIMITIVES:
         raise StoreError(f"A trace has the step {step.primitive!r}, which this release of Driftline does not know.")
     return PRIMITIVES[step.primitive].line(step)
@@ -47,7 +47,8 @@ def _list(numbers: tuple[int | None, ...]) -> str:
 
 
 def index_map(word: str, numbers: tuple[int | None, ...]) -> str:
-    """A one-to-one map of indices: `permute` by an order; `split` (rank, axis, factor); `fuse` (rank, axis, extent)."""
+    """Return a one-to-one map of indices as a lambda: `permute` by an order; `split` (rank, axis, factor); `fuse`
+    (rank, axis, extent)."""
     if word == "permute":
         names = [f"i{at}" for at in range(len(numbers))]
         told = [f"i{at}" for at in numbers]
@@ -93,12 +94,13 @@ def _written_map(step: ScheduleStep, skipped: int = 0) -> str:
 
 
 def _annotated(place: str, **values: object) -> str:
-    """The calls that set these keys, as one expression."""
+    """Return the calls that set these annotations, as one expression."""
     return ", ".join(f"s.annotate({place}, {string(key)}, {value})" for key, value in values.items())
 
 
 def _pipelined(step: ScheduleStep) -> str:
-    """The first half of the numbers are the stages of the loop's statements, the second half their order."""
+    """Return the annotations of a pipeline. The first half of the step's numbers are the statements' stages, the second
+    half their order."""
     half = len(step.numbers) // 2
     stages, order = _list(step.numbers[:half]), _list(step.numbers[half:])
     return _annotated(loop(step.loops[0]), software_pipeline_stage=stages, software_pipeline_order=order)

@@ -1,4 +1,4 @@
-"""Failing schedules as bugs of the store: a case whose program is the trace, with a script that shows it."""
+"""Stores failing schedules as bugs: a case whose program is the trace, with a script that shows the failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OUTCOMES = {
 
 
 def record(store: Store, found: Performed, origin: Trace, asked: int) -> Bug:
-    """Keep a failure. `origin` is the trace as it was drawn, before `asked` smaller ones were tried."""
+    """Store a failure. `origin` is the trace as it was drawn, before `asked` smaller ones were tried."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         path.write_bytes(found.trace.dump())
@@ -60,21 +60,21 @@ def record(store: Store, found: Performed, origin: Trace, asked: int) -> Bug:
 
 
 def target_of(trace: Trace) -> Target:
-    """TVM; with one pass, when the trace has one alone."""
+    """Return the TVM target of a trace, with the option for single passes if the trace has passes of its own."""
     if trace.passes is None:
         return TVM
     return Target("tvm", None, ((ONE_PASS, "+".join(trace.passes) or NO_PASS),))
 
 
 def trace_of(case: Case) -> Trace:
-    """The trace that a stored case holds."""
+    """Return the trace of a stored case; raises if the case is no schedule."""
     if case.program.form != SCHEDULE:
         raise DriftlineError(f"{case.program.name} is no schedule; run it with driftline replay.")
     return read_trace(case.program.path.read_bytes())
 
 
 def note_replay(store: Store, bug: Bug, found: Performed) -> None:
-    """A bug that passes now is fixed; one that fails as it did is confirmed."""
+    """Update a bug's status after a replay: fixed if it passes now, confirmed if it fails as before."""
     if not found.fails:
         store.mark(bug.id, Status.FIXED)
     elif fingerprint(found) == bug.fingerprint and bug.status in (Status.NEW, Status.FIXED):
@@ -96,7 +96,7 @@ def _program(trace: Trace, path: Path) -> Program:
 
 
 def _subject(trace: Trace) -> str:
-    """What ran, as titles name it: `matmul after split → fuse`."""
+    """Return the subject of a title: `matmul after split → fuse`."""
     return f"{trace.function} after {ARROW.join(trace.primitives) or 'no step'}"
 
 

@@ -1,5 +1,4 @@
-"""Makes a failing trace smaller, as long as it fails in the same way: fewer steps, a simpler function, smaller sizes
-and factors."""
+"""Reduces a failing trace while it fails in the same way: fewer steps, simpler function, smaller sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ class TraceReduction:
         self._like = FailureLike.of(self.best)
 
     def known_steps(self, known: Iterable[tuple[str, ...]]) -> Performed:
-        """Leave out all but the steps that made up another failure of this kind, where the trace has them."""
+        """Try to keep only the steps of a known failure of this kind, if the trace contains them."""
         steps = self.best.trace.steps
         for names in sorted(known, key=lambda one: (len(one), one)):
             places = {_places(names, steps), _places(names[::-1], steps[::-1], backwards=True)} - {()}
@@ -40,8 +39,8 @@ class TraceReduction:
         return self.best
 
     def fewer_steps(self) -> Performed:
-        """Leave out steps, one at a time, and what has no place without them, until none can be spared. What a later
-        step does to a block that the step made may also be done to the block that it was made of."""
+        """Remove steps one at a time, with steps that become impossible, until all are needed. Later steps are also
+        tried on the original block instead of one that the removed step made."""
         shrunk = True
         while shrunk:
             shrunk = False
@@ -57,7 +56,7 @@ class TraceReduction:
         return self.best
 
     def all_else(self) -> Performed:
-        """Sizes and factors; and the steps once more, since a simpler function may need fewer."""
+        """Reduce sizes and factors, then steps again, since a simpler function may need fewer."""
         while self._take(list(_with_smaller_sizes(self.best.trace))):
             pass
         for index in range(len(self.best.trace.steps)):
@@ -66,7 +65,7 @@ class TraceReduction:
         return self.fewer_steps()
 
     def _take(self, candidates: Sequence[Trace], *, lenient: bool = False) -> bool:
-        """Is there a candidate that fails in the same way? The first of them becomes the best."""
+        """True if a candidate fails in the same way; the first such candidate becomes the best."""
         new = [one for at, one in enumerate(candidates) if one not in candidates[:at] and one != self.best.trace]
         for start in range(0, len(new), _AT_ONCE):
             some = new[start : start + _AT_ONCE]
@@ -79,7 +78,8 @@ class TraceReduction:
 
 
 def _places(names: Sequence[str], steps: Sequence[ScheduleStep], *, backwards: bool = False) -> tuple[int, ...]:
-    """Where these primitives stand among the steps, each as early as it can; nothing when one of them is missing."""
+    """Return the positions of these primitives among the steps, each as early as possible (`backwards`: as late); empty
+    if one is missing."""
     found: list[int] = []
     for name in names:
         start = found[-1] + 1 if found else 0
@@ -91,7 +91,7 @@ def _places(names: Sequence[str], steps: Sequence[ScheduleStep], *, backwards: b
 
 
 def _on_first_blocks(trace: Trace) -> Trace:
-    """The trace with `Y` in the place of `Y_init`, `Y_rf`, `Y_global`: blocks of our functions have no underscore."""
+    """Return the trace with derived blocks (`Y_init`, `Y_rf`, `Y_global`) replaced by the original block `Y`."""
 
     def first(step: ScheduleStep) -> ScheduleStep:
         return replace(
@@ -110,7 +110,7 @@ def _on_simpler_functions(trace: Trace) -> Iterator[Trace]:
 
 
 def _with_smaller_sizes(trace: Trace) -> Iterator[Trace]:
-    """All of them at once, or one."""
+    """Yield the trace with all sizes reduced at once, then with one size reduced."""
     function = function_of(trace)
     for smaller in _SIZES[:2]:
         sizes = {name: min(size, max(function.least, smaller)) for name, size in trace.sizes.items()}

@@ -1,4 +1,4 @@
-"""Running a stored schedule again: does it still fail as it did?"""
+"""Replays a stored schedule, and says whether it still fails in the same way."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from driftline.store import Bug, Store
 
 
 def perform_again(store: Store, bug: Bug, pool: Pool, target: Target = TVM) -> Performed:
-    """What becomes of the schedule of a bug in a fresh process, on the TVM that is here or that of another release."""
+    """Perform the schedule of a bug in a fresh process, on the installed TVM or on that of another target."""
     trace = trace_of(store.load_case(bug.findings[0].case_id))
     (found,) = ScheduleAsker(pool, target=target).perform([trace], fresh=True)
     return found
 
 
 def answer_of(bug: Bug, found: Performed) -> tuple[ReplayAnswer, str]:
-    """What that says of the bug, and why."""
+    """Return the answer of a replay and its reason."""
     if found.refused:
         return ReplayAnswer.DIFFERS, f"TVM does not take the schedule any more: {found.refused}"
     if not found.fails:

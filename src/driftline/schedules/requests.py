@@ -1,4 +1,4 @@
-"""What workers are asked about schedules and what they answer. No compiler is imported here."""
+"""Requests to workers about schedules, and their answers. Imports no compiler."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TASKS = "driftline.schedules.tasks"
 
 @dataclass(frozen=True)
 class Performed:
-    """What became of a trace. Without a `kind` it computes what the unscheduled function does; `refused` names the step
-    that TVM did not take or that has no place, which is never a finding."""
+    """The result of performing a trace. Without a `kind` the trace computes what the unscheduled function does;
+    `refused` names a step that TVM refused or that could not be applied, which is never a finding."""
 
-    trace: Trace  # with the steps that were taken, the one that failed included
+    trace: Trace  # with the steps that were applied, including the failed one
     stage: str = ""
     kind: str = ""
     evidence: Evidence = NOTHING
@@ -26,8 +26,8 @@ class Performed:
     wrong_runs: int = 0  # of `runs`; fewer than all of them: a race
     runs: int = 0
     drawn: int = 0  # steps that were tried
-    changed_by: tuple[str, ...] = ()  # passes that change what the steps made, of those that were asked about
-    raising: tuple[str, ...] = ()  # those of them that raise
+    changed_by: tuple[str, ...] = ()  # of the requested passes, those that change the scheduled module
+    raising: tuple[str, ...] = ()  # of the requested passes, those that raise
 
     @property
     def fails(self) -> bool:
@@ -36,7 +36,7 @@ class Performed:
 
 @dataclass(frozen=True)
 class JournalLine:
-    """Written before the next thing is done, since that may end the process."""
+    """A line of the journal, written before each action, since the action may end the process."""
 
     number: int
     trace: Trace | None = None  # it begins
@@ -47,23 +47,23 @@ class JournalLine:
 
 @dataclass(frozen=True)
 class DrawRequest:
-    """Draw a schedule for each seed, and perform it; with `passes`, say which of them change it instead."""
+    """Draw a schedule for each seed and perform it; with `passes`, report instead which of them change it."""
 
     seeds: tuple[int, ...]
     functions: tuple[str, ...]
     target: str
     folder: Path  # for the journal
-    shared: Path  # for what the unscheduled functions compute
+    shared: Path  # for the results of unscheduled functions
     space: str = RANDOM
-    kernels: Mapping[str, ModelKernel] = field(default_factory=dict)  # of the functions that are none of ours
+    kernels: Mapping[str, ModelKernel] = field(default_factory=dict)  # functions that come from models, by name
     passes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class PerformRequest:
-    """Perform these traces. `lenient`: a step that has no place, or is refused, is left out instead of ending it.
-    Without `build` they are scheduled and neither compiled nor run; unless `optimised`, LLVM does not optimise them;
-    `faithful` is as in `performing.py`."""
+    """Perform these traces. `lenient`: skip a step that is impossible or refused, instead of ending the trace. Without
+    `build` they are neither compiled nor run; unless `optimised`, LLVM does not optimise them; for `faithful` see
+    `performing.py`."""
 
     traces: tuple[Trace, ...]
     folder: Path
@@ -76,12 +76,12 @@ class PerformRequest:
 
 @dataclass(frozen=True)
 class AllPerformed:
-    """All answers are in the journal."""
+    """An empty answer: all results are in the journal."""
 
 
 @dataclass(frozen=True)
 class KernelRequest:
-    """Which kernels does TVM make of this ONNX file, for inputs like those of the example?"""
+    """List the kernels that TVM makes of an ONNX file, for inputs like those of the example."""
 
     model: Path
     example: Path

@@ -1,4 +1,5 @@
-"""What our tensor functions compute, in numpy: judging a schedule by it needs no build of the unscheduled function."""
+"""Reference implementations of the tensor functions in numpy, so that judging a schedule needs no build of the
+unscheduled function."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ def padded(x: Array, value: float) -> Array:
 
 
 def windows(x: Array) -> Array:
-    """The 3 (by 3) neighbourhoods of the last axes, as the last axes."""
+    """Return the neighbourhoods of size 3 (or 3 by 3) around the last axes, as new last axes."""
     axes = tuple(range(1, x.ndim))
     return np.lib.stride_tricks.sliding_window_view(x, (3,) * len(axes), axes)
 
@@ -63,7 +64,7 @@ RIGHT: dict[str, Callable[..., Any]] = {
 
 
 def computed(function: TensorFunction, inputs: Arrays) -> dict[str, Array] | None:
-    """The outputs by name; nothing for a kernel of a model, which numpy knows nothing of."""
+    """Return the outputs of a function by name, computed by numpy; None for a kernel of a model."""
     if function.name not in RIGHT:
         return None
     found = RIGHT[function.name](**inputs)

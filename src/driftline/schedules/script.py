@@ -1,4 +1,4 @@
-"""A trace as a script of plain TVM that ends with 1 (or dies) when the schedule does not compute what it should."""
+"""Writes a trace as a script of plain TVM that exits with 1 (or dies) when the schedule computes something wrong."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ for room, x in zip(rooms, tensors):
 
 
 def script_of(trace: Trace, *, kind: str = Kind.WRONG_VALUE, stage: str = "RUN", about: str = "") -> str:
-    """The script. A trace that fails before it runs ends with the call that fails."""
+    """Return the script. If the trace fails before it runs, the script ends with the failing call."""
     function = function_of(trace)
     lines = [f"# {comment(about)}"] if about else []
     lines += ["import numpy as np"] if stage == "RUN" else []
@@ -75,7 +75,7 @@ def _imports(function: TensorFunction, trace: Trace) -> list[str]:
 
 
 def _tensors(function: TensorFunction) -> str:
-    """The lines that draw the arguments; indices must stay in their range."""
+    """Return the lines that draw random arguments, with indices kept in range."""
     shape = "[int(n) for n in p.shape]"
     drawn = f"rng.integers(-{LARGEST}, {LARGEST + 1}, {shape}).astype(p.dtype)"
     if function.distinct:

@@ -1,5 +1,4 @@
-"""Settles failures of schedules: each is reduced, run again in a fresh process, and stored; or it is seen to be a bug
-that was met before."""
+"""Settles failures of schedules: reduces, confirms and stores each, or recognises it as a known bug."""
 
 from __future__ import annotations
 
@@ -28,13 +27,12 @@ CONFIRMATIONS = 3  # runs in fresh processes, of which one must fail: a race doe
 
 
 def _at_o0(trace: Trace) -> Trace:
-    """The trace for a user who asks for a build without LLVM's optimisations: they may take out what is wrong."""
+    """Return the trace for a build without LLVM's optimisations, which may hide the failure."""
     return replace(trace, target=json.dumps(unoptimised(trace.target)))
 
 
 class Settling:
-    """What is known of the failures of one hunt. Safe to use from several threads: `lock` guards the store, and `bugs`,
-    the names that the hunt has found so far."""
+    """The known failures of one hunt. Thread-safe: `lock` guards the store and `bugs`, the ids found so far."""
 
     def __init__(
         self,
@@ -56,7 +54,7 @@ class Settling:
         self._smaller: defaultdict[str, list[str]] = defaultdict(list)  # name -> bugs of a simpler function, in turn
 
     def settle(self, failing: Performed) -> str:
-        """The bug that a failure shows; nothing when it does not come back in a fresh process."""
+        """Return the bug that a failure shows, or an empty string if a fresh process does not confirm it."""
         like = FailureLike.of(failing)
         with self._lock:
             if like.telling and like in self._known:
@@ -82,7 +80,8 @@ class Settling:
         return bug.id
 
     def _reduced(self, reduction: TraceReduction) -> Iterator[str]:
-        """Make a failure smaller, step by step; after each, the bug of this hunt that it is seen to be, if any."""
+        """Reduce a failure in stages; after each, yield the id of the bug of this hunt that it is recognised as, or an
+        empty string."""
         if reduction.best.kind in _SLOW:
             return
         with self._lock:
@@ -101,7 +100,8 @@ class Settling:
         yield self._bug_of(reduction.best)
 
     def _bug_of(self, found: Performed) -> str:
-        """By the name that it has now; or by what failures of that name were always reduced to."""
+        """Return the hunt's bug with the fingerprint of this failure, or the one that failures with this fingerprint
+        always reduced to; else an empty string."""
         name = fingerprint(found).bug_id
         with self._lock:
             if name in self._bugs:
@@ -125,8 +125,8 @@ class Settling:
         return None
 
     def _ways(self, failing: Performed) -> Iterator[bool]:
-        """Whether LLVM optimises smaller traces while they are tried. Most failures do not need it, and it takes time;
-        but what they become without it may be right with it, and then they are reduced again."""
+        """Yield whether LLVM optimises while smaller traces are tried: first without, which is faster, if the failure
+        shows so; then with, in case the reduced trace only fails without."""
         if failing.stage != Stage.SCHEDULE and failing.kind not in _SLOW:
             (plain,) = self._asker.perform([failing.trace], optimised=False)
             if plain.fails and FailureLike.of(plain) == FailureLike.of(failing):

@@ -7,8 +7,8 @@ from typing import Any
 
 
 def unoptimised(target: str) -> str | dict[str, Any]:
-    """The target without LLVM's optimisations: enough to say what is right, and three times as fast to build. A target
-    that is not LLVM, or that is written as a tag, stays as it is."""
+    """Return the target without LLVM's optimisations: enough to judge results, and three times as fast to build.
+    Targets that are not LLVM, or that are written as a tag, are returned unchanged."""
     told = _read(target)
     return {**told, "opt-level": 0} if told.get("kind") == "llvm" else target
 

@@ -1,4 +1,4 @@
-"""What workers of TVM do for schedules: draw and perform them, with a journal that survives their end."""
+"""The tasks of TVM workers: draw and perform schedules, with a journal that survives the worker's end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPTIMISED = 4
 
 
 class Journal:
-    """The file of one batch, as one schedule of it writes it."""
+    """Writes the journal of one batch, for one of its schedules."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self._path = folder / RESULTS

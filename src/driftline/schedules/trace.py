@@ -1,4 +1,4 @@
-"""A trace: a tensor function, its sizes, and the schedule primitives that are applied to it, one after the other.
+"""A trace: a tensor function, its sizes, and the schedule primitives that are applied to it in turn.
 
 Blocks go by their names and loops by their place above a block, both at the time of the step. So every step can be
 written as one line of Python by itself, and steps can be left out without rewriting the others.
@@ -20,7 +20,7 @@ RANDOM, META = "random", "meta"  # where steps are drawn from: our table, or the
 
 @dataclass(frozen=True)
 class LoopAt:
-    """The loop above a block, counted from the outside."""
+    """A loop above a block, by its index counted from the outermost."""
 
     block: str
     index: int
@@ -28,7 +28,7 @@ class LoopAt:
 
 @dataclass(frozen=True)
 class ScheduleStep:
-    """One primitive with its arguments; `primitives.py` says what the numbers and the word mean."""
+    """One primitive with its arguments; `primitives.py` defines the meaning of the numbers and the word."""
 
     primitive: str
     blocks: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class ScheduleStep:
 
 @dataclass(frozen=True)
 class ModelKernel:
-    """A tensor program that TVM made of a model: TVMScript that defines one function, and what its parameters are."""
+    """A tensor program that TVM made of a model: TVMScript of one function, and the names of inputs and outputs."""
 
     text: str
     inputs: tuple[str, ...]
@@ -48,8 +48,8 @@ class ModelKernel:
 
 @dataclass(frozen=True)
 class Trace:
-    """See above. `seed` is that of the inputs, `target` is TVM's. `kernel` is the function when it is none of ours.
-    `passes` are TVM's own when there are none; else those that are tried beside the ones without which nothing runs."""
+    """A function, its sizes and its steps. `seed` is for the inputs, `target` is TVM's, `kernel` holds the function of
+    a model. `passes`: None for TVM's default pipeline, else the passes added to the plain pipeline."""
 
     function: str
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Trace:
         return replace(self, steps=steps)
 
     def with_passes(self, *names: str) -> Trace:
-        """The same, with no passes but these and those without which nothing runs."""
+        """Return the trace with these passes added to the plain pipeline."""
         return replace(self, passes=names)
 
     def to_json(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Trace:
         return told
 
     def dump(self) -> bytes:
-        """The bytes that the store keeps: the same trace is the same file."""
+        """Return the bytes that the store keeps; equal traces give equal bytes."""
         return json.dumps(self.to_json(), indent=1, sort_keys=True).encode()
 
     @property
@@ -84,7 +84,7 @@ class Trace:
 
 
 def read_trace(data: bytes) -> Trace:
-    """What `dump` wrote."""
+    """Read a trace from the bytes that `dump` returned."""
     try:
         return decode(Trace, json.loads(data))
     except (ValueError, RecursionError, WireError) as error:

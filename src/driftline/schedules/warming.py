@@ -1,5 +1,5 @@
-"""Called once before workers are forked: what a fresh worker would import and set up takes a seventh of a second, and
-every schedule that ends its process, and every confirmation, needs a fresh one."""
+"""Prepares a TVM process before workers are forked. Importing and setup take a seventh of a second, and every
+confirmation, and every schedule that ends its process, needs a fresh worker."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def warm_schedules(_: object = None) -> None:
-    """Import the tasks, and compile and run one schedule, which sets up LLVM. It has no parallel loop: TVM starts its
-    threads for one, and those would not survive the fork."""
+    """Import the tasks, and compile and run one schedule, which sets up LLVM. The schedule has no parallel loop, since
+    TVM's threads would not survive the fork."""
     from driftline.schedules import tasks  # noqa: F401
     from driftline.schedules.performing import perform
     from driftline.schedules.trace import LoopAt, ScheduleStep, Trace

@@ -1,4 +1,4 @@
-"""Who may ask for what. Everything a browser or another machine sends passes here before any page sees it.
+"""Access control: every request of a browser or another machine is checked here before a page handles it.
 
 - *Host*: only names of this server. A page of another site that points its own name at this address (DNS rebinding) is
   refused.
@@ -44,7 +44,7 @@ HEADERS = {
 
 
 class TooMuchSent(Exception):
-    """A body is larger than what is taken."""
+    """Raised when the body of a request is larger than the limit."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
@@ -55,15 +55,15 @@ class TooMuchSent(Exception):
 
 def too_large(pages: Pages, error: TooMuchSent, *, bare: bool = False) -> Response:
     answer = pages.error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error), bare=bare)
-    answer.headers["Connection"] = "close"  # what is still on its way is not read
+    answer.headers["Connection"] = "close"  # the rest of the body is not read
     return answer
 
 
 class AccessControl:
-    """The outermost layer of the application."""
+    """The outermost ASGI layer of the application: refuses requests that break a rule of this module."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, pages: Pages, uploads: frozenset[str]) -> None:
-        """`uploads` are the addresses that take files."""
+        """`uploads` are the addresses that accept files."""
         self._app, self._settings, self._pages, self._uploads = app, settings, pages, uploads
         self._names = _own_names(settings)
 
@@ -81,7 +81,7 @@ class AccessControl:
         await self._app(scope, _counted(receive, self._limit(scope["path"])), send)
 
     def _answer(self, request: Request) -> Response | None:
-        """What is said instead of the page; nothing, when the page may be seen."""
+        """Return the response that refuses the request, or None if the page may be shown."""
         host = request.headers.get("host", "")
         if not self._is_own(host):
             return self._refuse(
@@ -154,7 +154,7 @@ def _own_names(settings: ServeSettings) -> frozenset[str]:
 
 
 def _name_of(host: str) -> str:
-    """The name in a Host header, without the port."""
+    """Return the name in a Host header, without the port, in lower case."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()
@@ -169,12 +169,12 @@ def _is_number(name: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Can only this machine reach a server that listens there?"""
+    """True if a server that listens on this host is reachable from this machine only."""
     return host == "localhost" or (_is_number(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def _counted(receive: Receive, limit: int) -> Receive:
-    """The body as it comes, up to the limit."""
+    """Return a `receive` that raises `TooMuchSent` once the body is longer than `limit` bytes."""
     left = limit
 
     async def counting() -> Message:

@@ -1,4 +1,4 @@
-"""The application: which address shows what."""
+"""The ASGI application: the routes, the pages behind them, and the error pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REPORT_POLICY = (
 
 
 class Site:
-    """The pages of one server. Each request opens the store by itself: it is shared with running jobs."""
+    """The pages of one server. Each request opens the store itself, since running jobs write to it."""
 
     def __init__(self, settings: ServeSettings, pages: Pages) -> None:
         self._settings = settings
@@ -158,7 +158,7 @@ class Site:
     # -- trouble -----------------------------------------------------------------------------------------------------
 
     def explain(self, request: Request, error: Exception) -> Response:
-        """Any exception as a page with one sentence."""
+        """Return the error page for an exception: one sentence."""
         if isinstance(error, HTTPException):
             status = HTTPStatus(error.status_code)
             usual = error.detail == status.phrase
@@ -178,7 +178,8 @@ class Site:
 
 
 def application(settings: ServeSettings, ending: Callable[[], bool] = lambda: False) -> ASGIApp:
-    """All of it, with access control in front. `ending`: is the server about to end? Then nothing is streamed on."""
+    """Build the application, with access control in front. `ending` returns True when the server shuts down, which ends
+    open streams."""
     pages = Pages(settings)
     site = Site(settings, pages)
     routes, uploads = site.routes(), frozenset[str]()

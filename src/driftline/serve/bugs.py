@@ -1,4 +1,4 @@
-"""Bugs: the list with its filters, and the page of one."""
+"""The list of bugs with its filters, and the page of a single bug."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ assert set(ORDER_WORDS) == set(ORDERS)
 
 @dataclass(frozen=True)
 class BugQuestion:
-    """What the list was asked, as the reader wrote it."""
+    """The filters, order and page number of a list of bugs, as the reader entered them."""
 
     text: str = ""
     compiler: str = ""
@@ -54,11 +54,11 @@ class BugQuestion:
 
     @property
     def narrowed(self) -> bool:
-        """Are some bugs left out?"""
+        """True if a filter is set, so that the list may lack some bugs."""
         return any((self.text, self.compiler, self.kind, self.status, self.since))
 
     def address(self, **other: str | int) -> str:
-        """The list with another answer to some of it."""
+        """Return the address of the list with some of its values replaced by `other`."""
         values = {**{name: getattr(self, name) for name in _FIELDS}, "page": self.page, **other}
         usual: Mapping[str, str | int] = {"order": SERIOUS, "page": 1}
         said = {name: value for name, value in values.items() if value and value != usual.get(name)}
@@ -67,11 +67,11 @@ class BugQuestion:
 
 @dataclass(frozen=True)
 class BugPage:
-    """A page of the list."""
+    """One page of the list of bugs, with what its filters need."""
 
     asked: BugQuestion
     bugs: list[BugView]
-    total: int  # that were asked for
+    total: int  # that match the filters
     every: int  # in the store
     pages: int
     compilers: list[str]

@@ -1,9 +1,10 @@
-"""Folders with pages and pictures that other commands wrote: of the TorchInductor lab, of instabilities, of anything
-else that is named with `--folder`.
+"""Folders with pages and pictures that other commands wrote: the TorchInductor lab, instabilities, and anything named
+with `--folder`.
 
-Such pages may hold scripts of their own, and a folder may come from somebody else. So they are shown in a sandbox: with
-an origin that is nobody's, without cookies, requests, forms and windows. What they load from their own folder needs no
-cookie but a secret part of the address, which is new with every server. No link leads out of a folder.
+These pages may contain scripts, and a folder may come from someone else. So they are shown in a sandbox: with an opaque
+origin, without cookies, requests, forms and windows. Files that they load from their own folder are protected by a
+secret part of the address, not by a cookie; it is new with every server. Links that lead out of a folder are not
+followed.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class FolderFile:
-    """A file to look at."""
+    """A file of a folder, as the list of files shows it."""
 
     path: str  # below the folder
     title: str
@@ -50,7 +51,7 @@ class FolderFile:
 
 @dataclass(frozen=True)
 class FolderView:
-    """What is in a folder."""
+    """The contents of a folder, by kind of file."""
 
     number: int
     name: str
@@ -88,7 +89,7 @@ def _lab_runs(folder: Path) -> Iterator[FolderFile]:
 
 
 def _files(folder: Path, deep: int, below: str = "") -> Iterator[str]:
-    """Names of files below a folder, sorted; hidden ones and links are left out."""
+    """Yield the names of files below a folder, sorted, down to `deep` levels. Hidden files and links are skipped."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -104,7 +105,7 @@ def _files(folder: Path, deep: int, below: str = "") -> Iterator[str]:
 
 
 def find_file(settings: ServeSettings, number: int, name: str) -> tuple[Path, str] | None:
-    """A file of a folder, and its type; nothing for what is not there, hidden, or outside of it."""
+    """Return the path and media type of a file in a folder; None if it does not exist, is hidden, or lies outside."""
     if not 0 <= number < len(settings.folders):
         return None
     parts = name.split("/")

@@ -1,4 +1,4 @@
-"""From what a person fills in to what a job is asked: each field is checked here, and what is wrong is one sentence."""
+"""Turns the forms that a person fills in into orders for jobs. Each field is validated; a mistake is one sentence."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from driftline.inputs.make import STRATEGIES
 from driftline.serve.orders import AuditOrder, CheckOrder, DiagnosisOrder, HuntOrder, JobOrder
 from driftline.serve.settings import ServeSettings
 
-Filled = tuple[JobOrder, Callable[[Path], None]]  # what is asked, and what puts the program into the folder of the job
+Filled = tuple[JobOrder, Callable[[Path], None]]  # the order, and a function that writes its program to a folder
 LONGEST = 24 * 3600.0  # seconds of a budget
 MOST_SEED = 2**31 - 1
-_GRADIENTS = {"yes": True, "no": False}  # others: where the program asks for them
+_GRADIENTS = {"yes": True, "no": False}  # any other answer: if the program needs them
 _PYTHON, _MODEL = "program.py", ".onnx"
 
 
 def read_form(kind: str, form: FormData, settings: ServeSettings) -> Filled:
-    """The order of a form: `hunt`, `audit`, `diagnosis` or `check`."""
+    """Read the order and program of a form. `kind`: `hunt`, `audit`, `diagnosis` or `check`."""
     readers = {"hunt": _hunt, "audit": _audit, "diagnosis": _diagnosis, "check": _check}
     if kind not in readers:
         raise DriftlineError(f"There is no work called {one_line(kind, 40)!r}.{did_you_mean(kind, readers)}")
@@ -103,8 +103,8 @@ def _check(form: FormData, settings: ServeSettings) -> Filled:
 
 
 def _program(form: FormData) -> tuple[str, str, str, Callable[[Path], None]]:
-    """Its file in the folder of the job, what it is called, its function, and what writes it. It is not looked into:
-    workers do that."""
+    """Return the program's file name in the job's folder, its display name, its function, and a function that writes
+    the file. The program is not opened here: workers do that."""
     sent, text = form.get("model"), str(form.get("text") or "")
     has_file = isinstance(sent, UploadFile) and bool(sent.filename)
     if has_file and text.strip():
@@ -140,7 +140,7 @@ def _keep(path: Path, body: bytes) -> None:
 
 
 def _nothing(folder: Path) -> None:
-    """There is no program to keep."""
+    """Do nothing: this order has no program to write."""
 
 
 # -- fields ------------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from driftline.serve.settings import ServeSettings
 from driftline.serve.templating import Pages
 
 MOST = 100  # jobs that are listed
-_EVERY = 0.4  # seconds between two looks at what a stream shows
+_EVERY = 0.4  # seconds between two updates of a stream
 _ADVANCE = 0.5  # seconds between two looks for cores that have become free
 EXAMPLE = """import torch
 
@@ -38,7 +38,7 @@ def program():
 
 
 class JobPages:
-    """The addresses below /jobs."""
+    """The request handlers for the addresses below /jobs."""
 
     UPLOADS = frozenset({"/jobs/new/check"})
 
@@ -57,7 +57,7 @@ class JobPages:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
-        """While the server runs, jobs that wait are started; when it ends, those that run are stopped."""
+        """Start waiting jobs while the server runs; when it ends, stop the running ones."""
         watching = asyncio.create_task(self._advance())
         try:
             yield
@@ -124,11 +124,11 @@ class JobPages:
             job = self._keeper.job(number)
             return self._pages.text("job_state.html", job=job), job.over
 
-        await run_in_threadpool(look)  # one that is not there is a page that says so, and no stream
+        await run_in_threadpool(look)  # a missing job becomes an error page, not a stream
         return self._streamed(look)
 
     def _streamed(self, look: Callable[[], tuple[str, bool]]) -> Response:
-        """What `look` shows, whenever it has changed, until it says that nothing more will come."""
+        """Return a stream that sends the text of `look` whenever it has changed, until `look` returns True (over)."""
 
         async def changes() -> AsyncIterator[str]:
             shown, over = "", False

@@ -1,8 +1,8 @@
-"""Jobs of a server: they are started within the cores that there are, watched, stopped and resumed.
+"""The jobs of a server: starts them within the available cores, watches, stops and resumes them.
 
-A job is a child process (`child.py`) in a session of its own. The server knows of it what lies in the store
-(`records.py`): a server that is started again finds the jobs that still run, by the number and the birth of their
-process.
+A job is a child process (`child.py`) in its own session. Everything that the server knows about jobs is stored in the
+store's folder (`records.py`), so a restarted server finds the jobs that are still running, by the number and start time
+of their process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OVER = (0, 1, 5)  # exit codes of work that came to its end
 
 @dataclass(frozen=True)
 class JobView:
-    """A job as pages show it."""
+    """A job as the pages show it."""
 
     record: JobRecord
     progress: JobProgress
@@ -60,14 +60,14 @@ class JobView:
 
     @property
     def spent(self) -> float:
-        """Seconds, what came before it was resumed included."""
+        """Seconds that the job has run, including the time before it was resumed."""
         if not self.progress.began:
             return 0.0
         return max(0.0, (self.progress.ended or time.time()) - self.progress.began)
 
     @property
     def share(self) -> float | None:
-        """How much of its time is spent, or of its targets is done; nothing where that is not known."""
+        """The share of the job's time or targets that is done, from 0 to 1, or None if it is not known."""
         if self.progress.targets:
             return sum(bool(row.verdict) for row in self.progress.targets) / len(self.progress.targets)
         return min(1.0, self.spent / self.progress.seconds) if self.progress.seconds else None
@@ -80,7 +80,7 @@ class JobView:
 
 
 class JobKeeper:
-    """All jobs of a store. Called from several threads."""
+    """All jobs of a store. Thread-safe."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings
@@ -93,7 +93,7 @@ class JobKeeper:
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def jobs(self, most: int | None = None) -> list[JobView]:
-        """All of them, or so many, the newest first."""
+        """Return the jobs, newest first; at most `most` of them."""
         found = (self._job(number) for number in records.numbers(self._store)[:most])
         return [job for job in found if job]
 
@@ -128,7 +128,7 @@ class JobKeeper:
         return STOPPED
 
     def _process(self, record: JobRecord) -> psutil.Process | None:
-        """The process that does it, if it still does."""
+        """Return the running process of a job, or None."""
         child = self._children.get(record.number)
         if child is not None and child.poll() is not None:
             del self._children[record.number]
@@ -145,7 +145,8 @@ class JobKeeper:
     # -- doing -------------------------------------------------------------------------------------------------------
 
     def start(self, order: JobOrder, fill: Callable[[Path], None] = lambda folder: None) -> int:
-        """A new job; `fill` puts what it needs into its folder. It runs as soon as there are cores for it."""
+        """Create a job and return its number; `fill` writes the files that it needs into its folder. It starts as soon
+        as enough cores are free."""
         number, folder = records.new_folder(self._store)
         try:
             fill(folder)
@@ -156,7 +157,7 @@ class JobKeeper:
         return self._queue(number)
 
     def again(self, number: int) -> int:
-        """A new job that does the same."""
+        """Start a new job with the same order as a finished one, and return its number."""
         old = self._over(number, "start it again")
         source = records.folder_of(self._store, number)
         file = getattr(old.record.order, "file", "")
@@ -168,7 +169,7 @@ class JobKeeper:
         return self._queue(number)
 
     def stop(self, number: int) -> None:
-        """As Ctrl-C does; asked a second time, at once."""
+        """Interrupt a job as Ctrl-C does; a second call kills it."""
         with self._lock:
             record = self.job(number).record
             if number in self._waiting:
@@ -183,7 +184,7 @@ class JobKeeper:
                 process.send_signal(signal.SIGKILL if hard else signal.SIGINT)
 
     def remove(self, number: int) -> None:
-        """Forget a job that is over; what it found stays in the store."""
+        """Delete a finished job. Its findings stay in the store."""
         self._over(number, "remove it")
         shutil.rmtree(records.folder_of(self._store, number), ignore_errors=True)
 
@@ -201,10 +202,10 @@ class JobKeeper:
         return number
 
     def advance(self) -> None:
-        """Start what waits, in the order in which it was asked for, as far as there are cores."""
+        """Start waiting jobs, in the order in which they were requested, while cores are free."""
         with self._lock:
             for child in self._children.values():
-                child.poll()  # one that has ended is not left behind as a zombie
+                child.poll()  # reap ended children
             while self._waiting:
                 record = records.load(records.folder_of(self._store, self._waiting[0]))
                 if record is None:
@@ -238,13 +239,13 @@ class JobKeeper:
         records.save(folder, replace(record, pid=child.pid, born=born))
 
     def _trusted(self, record: JobRecord) -> JobRecord:
-        """The record with the plugins and causes of this server. What a store names is not loaded: somebody else may
-        have written it."""
+        """Return the record with this server's plugins and causes. Those named in the store are not loaded, since
+        someone else may have written it."""
         plugins = tuple(str(Path(path).resolve()) for path in self._settings.plugins)
         return replace(record, plugins=plugins, causes=tuple(path.resolve() for path in self._settings.causes))
 
     def close(self, say: Callable[[str], None] = lambda line: None) -> None:
-        """Stop everything: what runs can be resumed by the next server."""
+        """Stop all jobs. The next server can resume them."""
         with self._lock:
             self._waiting.clear()
             running = [job.number for job in self.jobs() if job.state in (RUNNING, STOPPING)]
@@ -261,11 +262,11 @@ class JobKeeper:
 
 
 class UnknownJob(DriftlineError):
-    """A number that no job has."""
+    """Raised for a number that no job has."""
 
 
 def _does(process: psutil.Process, number: int) -> bool:
-    """True if the process carries out the job of this number. Its record may be a stranger's, and name any process."""
+    """True if the process runs the job with this number. The record may come from someone else and name any process."""
     words = process.cmdline()
     return _CHILD in words and words[-1] == str(number)
 

@@ -1,4 +1,4 @@
-"""Pages that are slow to make from a large store: kept until the store changes."""
+"""Caches pages that are slow to build from a large store, until the store changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Stamp = tuple[tuple[int, int, int], ...]
 
 
 class KeptPage:
-    """A page of a store. It is made by one request at a time, and the others take what came out."""
+    """A cached page of a store. One request builds it while the others wait for the result."""
 
     def __init__(self, store: Path, make: Callable[[], str]) -> None:
         self._store = store
@@ -24,7 +24,7 @@ class KeptPage:
         self._text = ""
 
     def text(self) -> str:
-        """The page as the store is now."""
+        """Return the page for the store's present content."""
         with self._making:
             stamp = stamp_of(self._store)
             if stamp is None or stamp != self._stamp:
@@ -35,7 +35,8 @@ class KeptPage:
 
 
 def stamp_of(store: Path) -> Stamp | None:
-    """Changes with every change of the store's database; None where it was changed so lately that it might not."""
+    """Return a value that changes with every change of the store's database, or None if the database changed so
+    recently that a further change might not show."""
     found = []
     for name in ("store.db", "store.db-wal"):
         try:

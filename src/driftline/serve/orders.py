@@ -1,6 +1,6 @@
-"""What a job is asked to do: one frozen value for each kind of work, as it is written beside the job.
+"""The orders of jobs: one frozen value for each kind of work, stored as JSON in the job's folder.
 
-Each says what it is in a few words, how many cores it takes, and which command does the same in a terminal.
+Each describes itself in a few words, and gives the number of cores it needs and the equivalent command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from driftline.report.words import duration
 
 @dataclass(frozen=True)
 class HuntOrder:
-    """Make programs, and run them on the compilers."""
+    """The order of a hunt: make programs, and run them on the compilers."""
 
     seconds: float
     targets: str = ""  # empty: every compiler that is here
@@ -39,7 +39,7 @@ class HuntOrder:
 
 @dataclass(frozen=True)
 class AuditOrder:
-    """Fire the rewrite rules of compilers, and check what they do."""
+    """The order of an audit: fire the rewrite rules of compilers, and check the results."""
 
     seconds: float
     compilers: str = ""  # empty: all whose rules are known
@@ -59,7 +59,7 @@ class AuditOrder:
 
 @dataclass(frozen=True)
 class DiagnosisOrder:
-    """Explain a bug."""
+    """The order to explain a bug."""
 
     bug: str
     seconds: float
@@ -74,10 +74,10 @@ class DiagnosisOrder:
 
 @dataclass(frozen=True)
 class CheckOrder:
-    """Run one program on the compilers. It lies in the folder of the job."""
+    """The order to run one program, stored in the job's folder, on the compilers."""
 
     file: str  # in the folder of the job
-    shown: str  # what the person called it
+    shown: str  # the user's name for it
     function: str = ""  # of a Python file
     targets: str = ""
     inputs: str = "example"
@@ -92,7 +92,7 @@ class CheckOrder:
         return f"Check {one_line(self.shown, 80)} on {one_line(self.targets, 80) or 'the usual compilers'}"
 
     def program(self, folder: Path) -> str:
-        """As `driftline check` takes it."""
+        """Return the program in the form that `driftline check` accepts."""
         return f"{folder / self.file}:{self.function}" if self.function else str(folder / self.file)
 
     def command(self, folder: Path) -> list[str]:
@@ -108,6 +108,6 @@ JobOrder = HuntOrder | AuditOrder | DiagnosisOrder | CheckOrder
 
 
 def typed_command(order: JobOrder, folder: Path, store: Path, plugins: Sequence[str]) -> str:
-    """The command that does the same in a terminal."""
+    """Return the terminal command that does the same as the order."""
     named = [] if isinstance(order, AuditOrder) else [word for path in plugins for word in ("--plugin", path)]
     return shell(["driftline", *order.command(folder), "--store", store, *named])

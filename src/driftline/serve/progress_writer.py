@@ -1,4 +1,4 @@
-"""How far a job is, kept as a listener of its events and written where the server reads it (`records.py`)."""
+"""Records the progress of a job from its events, and writes it to the file that the server reads (`records.py`)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from driftline.serve import records
 from driftline.serve.records import JobProgress, LaneRow, SeenBug, TargetRow
 
 EVERY = 0.3  # seconds between two writes of the progress
-STARTING = "Starting: frameworks and compilers are being imported."  # which may take a minute, and says nothing itself
+STARTING = "Starting: frameworks and compilers are being imported."  # takes up to a minute, without events
 
 
 class ProgressWriter:
-    """A listener that keeps the progress of a job, and writes it down now and then. Called from several threads."""
+    """An event listener that keeps a job's progress and writes it at intervals. Thread-safe."""
 
     def __init__(self, folder: Path, progress: JobProgress) -> None:
         self._folder = folder
@@ -70,7 +70,7 @@ class ProgressWriter:
         records.save_progress(self._folder, self._progress)
 
     def say(self, line: str) -> None:
-        """A line of the log of what happened."""
+        """Add a line to the job's log of events."""
         with self._lock:
             self._keep(line)
 
@@ -115,13 +115,13 @@ class ProgressWriter:
             self._row(TargetRow(str(event.target), "", usual))
         elif isinstance(event, TargetDone):
             verdict = _verdict(event.result)
-            words = row_line(event.result).removeprefix(verdict).strip()  # it stands in a column of its own
+            words = row_line(event.result).removeprefix(verdict).strip()  # the verdict has a column of its own
             self._row(TargetRow(str(event.target), verdict, one_line(words, 400)))
         else:
             self._tell(event)
 
     def _tell(self, event: Event) -> None:
-        """What is worth a line."""
+        """Add a line to the log for an event that deserves one."""
         if isinstance(event, LaneStopped):
             self._keep(f"{event.lane} stopped: {event.reason}")
         elif isinstance(event, GeneratorStopped):

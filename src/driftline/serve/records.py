@@ -1,4 +1,4 @@
-"""What is kept of jobs, in the folder of the store: it outlives the server.
+"""The files of jobs, in the folder of the store: they remain after the server ends.
 
 STORE/jobs/7/job.json        what was asked for, and the process that does it; written by the server
 STORE/jobs/7/progress.json   how far it is, and how it ended; written by that process
@@ -20,15 +20,15 @@ from driftline.core.wire import WireError, decode, encode
 from driftline.serve.orders import CheckOrder, JobOrder
 
 JOBS, JOB, PROGRESS, LOG = "jobs", "job.json", "progress.json", "log.txt"
-LINES = 200  # of what happened that are kept
-INTERRUPTED = 130  # the exit code of what was stopped
+LINES = 200  # the most lines of the job's log that are kept
+INTERRUPTED = 130  # the exit code of an interrupted job
 _MOST = 8 << 20  # bytes of a record that are read
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job as the server knows it."""
+    """A job as the server stores it: its order, and the process that runs it."""
 
     number: int
     order: JobOrder
@@ -41,7 +41,7 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class LaneRow:
-    """How far one target of a hunt is."""
+    """The progress of a hunt on one target."""
 
     target: str
     programs: int = 0
@@ -53,7 +53,7 @@ class LaneRow:
 
 @dataclass(frozen=True)
 class TargetRow:
-    """What a check says of one target; no verdict: it is still at work."""
+    """The result of a check on one target; without a verdict, the target is still running."""
 
     target: str
     verdict: str = ""
@@ -72,10 +72,10 @@ class SeenBug:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How far a job is."""
+    """The progress of a job, as written to `progress.json`."""
 
     doing: str = ""
-    began: float = 0.0  # a Unix time; what it had spent before it was resumed is taken off
+    began: float = 0.0  # a Unix time, minus the time spent before the job was resumed
     seconds: float = 0.0  # the budget; 0: none
     number: int = 0  # of the hunt or audit in the store, when it began
     run: str = ""  # its name there: numbers change when stores are merged
@@ -93,7 +93,7 @@ def folder_of(store: Path, number: int) -> Path:
 
 
 def numbers(store: Path) -> list[int]:
-    """The jobs that are there, the newest first."""
+    """Return the numbers of the existing jobs, newest first."""
     if (store / JOBS).is_symlink():
         return []
     try:
@@ -105,7 +105,7 @@ def numbers(store: Path) -> list[int]:
 
 
 def new_folder(store: Path) -> tuple[int, Path]:
-    """A number that no job had, and its folder."""
+    """Create the folder of a new job; returns its number and the folder."""
     own_folder(store / JOBS)
     number = max(numbers(store), default=0) + 1
     while True:
@@ -124,7 +124,7 @@ def save_progress(folder: Path, progress: JobProgress) -> None:
 
 
 def load(folder: Path) -> JobRecord | None:
-    """The record; nothing when there is none, or when it is damaged, or names a file outside of its folder."""
+    """Load the record of a job, or None if it is missing or damaged, or names a file outside of the job's folder."""
     found = None if folder.is_symlink() or folder.parent.is_symlink() else _load(folder / JOB, JobRecord)
     if found and isinstance(found.order, CheckOrder) and Path(found.order.file).name != found.order.file:
         return None

@@ -1,4 +1,4 @@
-"""Listening: the socket, the address that is printed, and an end that stops what runs."""
+"""Binds the socket, prints the address, runs the server, and stops running jobs at the end."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _GRACE = 2  # seconds in which open connections may end by themselves
 
 @dataclass(frozen=True)
 class Listening:
-    """A socket that is bound: the address is known, and nobody else can take it."""
+    """A bound socket: its port is known and no other process can take it."""
 
     sock: socket.socket
     port: int
 
 
 def listen(host: str, port: int) -> Listening:
-    """Take the port; 0 is any that is free."""
+    """Bind a socket to a host and port; port 0 chooses a free one."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except OSError as error:
@@ -53,7 +53,7 @@ def listen(host: str, port: int) -> Listening:
 
 
 def address(settings: ServeSettings, port: int) -> str:
-    """What to open in a browser; the token is in it, unless none is needed."""
+    """Return the address to open in a browser, with the token unless the server is read-only."""
     anywhere = settings.host in ("0.0.0.0", "::")
     name = socket.gethostname() if anywhere else settings.host
     place = f"http://{f'[{name}]' if ':' in name else name}:{port}/"
@@ -61,7 +61,7 @@ def address(settings: ServeSettings, port: int) -> str:
 
 
 def require_expose(host: str, exposed: bool) -> None:
-    """To let other machines in takes two words, not one."""
+    """Raise unless `--expose` was given or the host is only reachable from this machine."""
     if not exposed and not is_loopback(host):
         raise DriftlineError(
             f"--host {host} lets other machines in: whoever has the token can run programs here, and with --read-only"
@@ -70,7 +70,7 @@ def require_expose(host: str, exposed: bool) -> None:
 
 
 def build(settings: ServeSettings) -> uvicorn.Server:
-    """A server that is yet to run; the plugins are loaded, so that their targets are known."""
+    """Load the plugins, so that their targets are known, and return a server that is not running yet."""
     load_plugins(settings.plugins)
     made: list[uvicorn.Server] = []
     server = uvicorn.Server(
@@ -90,7 +90,7 @@ def build(settings: ServeSettings) -> uvicorn.Server:
 
 
 def serve(settings: ServeSettings, listening: Listening, *, ready: Callable[[], None], browser: bool = False) -> None:
-    """Answer until interrupted."""
+    """Serve requests until interrupted. `ready` is called when the server accepts connections."""
     server = build(settings)
     ready()  # the socket listens already: who comes now waits for a moment
     if browser:

@@ -1,4 +1,4 @@
-"""What a server was told when it was started, and what its pages are made of."""
+"""The settings of a server, given when it was started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """One server."""
+    """The settings of one server."""
 
     store: Path
     library: Library
@@ -25,7 +25,7 @@ class ServeSettings:
     causes: tuple[Path, ...] = ()
     compare: tuple[Path, ...] = ()  # other stores
     folders: tuple[Path, ...] = ()  # of pages and pictures
-    targets: str = ""  # of new jobs, where nothing else is said
+    targets: str = ""  # the default of new jobs
     accept: tuple[str, ...] = ()
     upload: int = 256 * MIB  # bytes of a program that is sent
     cores: int = field(default_factory=all_cores)

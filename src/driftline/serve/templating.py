@@ -1,4 +1,4 @@
-"""Pages: the report's templates, with those of the server around them."""
+"""Renders pages from the report's templates and those of the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATIC = {"page.js": "text/javascript", "page.css": "text/css"}
 
 
 class Pages:
-    """Renders pages, for one server."""
+    """Renders the pages of one server."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._environment = page_environment("driftline.serve", layout="serve.html")
@@ -32,7 +32,7 @@ class Pages:
         return HTMLResponse(self.text(template, **values), status)
 
     def error(self, status: HTTPStatus, sentence: str, *, bare: bool = False) -> Response:
-        """One sentence about what is wrong. `bare`: without the ways to other pages, for whoever may not see them."""
+        """Return a page with one sentence about an error. `bare` leaves out links, for readers without access."""
         return self.page("error.html", status, problem=status, sentence=sentence, bare=bare)
 
     def asset(self, name: str) -> Response | None:

@@ -1,4 +1,4 @@
-"""The work of a job, in its own process (`child.py`): what a command does, through the same calls (`workbench/`).
+"""Runs a job in its own process (`child.py`), through the same calls as the commands (`workbench/`).
 
 An interrupt ends it as Ctrl-C ends a command: what was found is in the store, and the job can be resumed.
 """
@@ -29,7 +29,7 @@ from driftline.workbench import Workbench
 
 
 def do(record: JobRecord, bench: Workbench, folder: Path, heard: ProgressWriter) -> tuple[int, str]:
-    """The exit code of the command that does the same, and what came out in a sentence."""
+    """Carry out the job's order. Returns the exit code of the equivalent command, and a sentence about the result."""
     order = record.order
     if isinstance(order, HuntOrder):
         return _hunt(order, bench, heard)
@@ -123,7 +123,8 @@ def _check(order: CheckOrder, bench: Workbench, folder: Path, heard: ProgressWri
 
 
 def _require_plain(path: Path) -> None:
-    """Refuse a link in the place of a job's program: the store may be a stranger's, and the link may lead anywhere."""
+    """Refuse a job's program that is a symbolic link: the store may be someone else's, and the link may lead
+    anywhere."""
     try:
         with reading(path):
             pass
@@ -139,7 +140,7 @@ def _say_own_faults(heard: ProgressWriter, faults: Sequence[str]) -> None:
 
 
 def work(record: JobRecord, store: Path, folder: Path) -> int:
-    """Do all of it, and write down how it ended; the exit code."""
+    """Run a job, record how it ended, and return the exit code."""
     with ProgressWriter(folder, records.load_progress(folder)) as heard:
         listen(heard.say)
         code, outcome = _outcome(record, store, folder, heard)

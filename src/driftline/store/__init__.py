@@ -1,4 +1,4 @@
-"""What was found, for good."""
+"""The store: keeps bugs, findings, hunts and everything else that has to survive the process."""
 
 from driftline.store.store import Bug, Finding, Store, sound_bugs
 

@@ -1,5 +1,5 @@
-"""What the store keeps of audits: their plan, how far each rule was brought, what was asked and what was found. It is
-written as soon as it is known, so a killed audit goes on where it was."""
+"""The store's tables of audits: the plan, the progress of each rule, requests and findings. Every row is written as
+soon as it is known, so that a killed audit can be resumed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from driftline.core.text import to_json
 from driftline.store.run_names import split_run_name, with_run_name
 from driftline.store.store import Store, now
 
-LISTED = "listed"  # the step that keeps every rule of a compiler, also those that were not asked for
-REACHED = "reached"  # the step that keeps how far each of those that were asked for was brought
+LISTED = "listed"  # the step that keeps every rule of a compiler, also rules outside of the audit
+REACHED = "reached"  # the step that keeps the progress of each audited rule
 
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One audit: what was asked for, and when."""
+    """One audit: its plan, its times and its name."""
 
     id: int
     plan: Mapping[str, Any]
@@ -47,12 +47,12 @@ class AuditLog:
         return self._entry(rows[0][0]) if rows else None
 
     def entry(self, number: int) -> AuditEntry | None:
-        """The audit of this number."""
+        """Return the audit with this number, or None."""
         rows = self._store.query("SELECT id FROM audits WHERE id = ?", (number,))
         return self._entry(number) if rows else None
 
     def number_of(self, run: str) -> int:
-        """The present number of an audit by its name; 0 where there is none."""
+        """Return the present number of the audit with the name `run`, or 0 if there is none."""
         return next((one.id for one in self.entries() if run and one.run == run), 0)
 
     def entries(self) -> list[AuditEntry]:
@@ -66,8 +66,8 @@ class AuditLog:
 
 
 class AuditMemory:
-    """What one audit remembers, step by step (`fired`, `perturbed`...), of its subjects: rules, models, bugs. Whatever
-    is kept also says how long the audit has run: a kill leaves no chance to say it later."""
+    """The results that one audit stores for each step (`fired`, `perturbed`...) and subject (a rule, model or bug).
+    Every write also updates the audit's running time, since a killed audit cannot write it at the end."""
 
     def __init__(self, store: Store, entry: AuditEntry) -> None:
         self._store = store
@@ -76,14 +76,14 @@ class AuditMemory:
 
     @property
     def seconds(self) -> float:
-        """How long the audit has run, what came before a kill included."""
+        """Seconds that the audit has run, including the time before it was interrupted."""
         return time.monotonic() - self._begun
 
     def keep(self, step: str, subject: str, body: Mapping[str, Any]) -> None:
         self.keep_all(step, {subject: body})
 
     def keep_all(self, step: str, bodies: Mapping[str, Mapping[str, Any]]) -> None:
-        """Several subjects of one step, all or none."""
+        """Store the results of several subjects for one step, all or none."""
         with self._store.transaction() as database:
             database.executemany(
                 "INSERT OR REPLACE INTO audit_rules (audit, step, rule, body) VALUES (?, ?, ?, ?)",

@@ -1,4 +1,4 @@
-"""What the store keeps of single checks: which program met which target, and how it was judged. Passes count too."""
+"""The store's table of single checks: which program ran on which target, and its judgement. Passes are kept too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driftline.store.store import Store, now
 
 @dataclass(frozen=True)
 class CheckedProgram:
-    """One program on one target, over every time it was checked."""
+    """The history of one program on one target."""
 
     program: str  # its digest
     name: str
@@ -35,7 +35,7 @@ class CheckLog:
         self._store = store
 
     def keep(self, program: Program, results: Iterable[tuple[str, str, str]]) -> None:
-        """Count a check. `results`: target, version and judgement of each row."""
+        """Count a check of a program. `results` are (target, version, judgement) rows."""
         rows = [
             (program.digest, target, program.name, program.form, version, judgement, int(judgement == "fail"), now())
             for target, version, judgement in results

@@ -1,4 +1,4 @@
-"""What the store keeps of explanations: for each bug, the last result of each step (localize, ablate, diagnose)."""
+"""The store's table of explanations: for each bug, the last result of each step (localize, ablate, diagnose)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Diagnoses:
             )
 
     def of(self, bug_id: str, step: str) -> dict[str, Any] | None:
-        """What `save` was given, or nothing."""
+        """Return the stored result of a step for a bug, or None if there is none."""
         rows = self._store.query("SELECT body FROM diagnoses WHERE bug = ? AND step = ?", (bug_id, step))
         held = self._store.sound_json(rows[0][0], f"The {step} of {bug_id}") if rows else None
         return held if isinstance(held, dict) else None

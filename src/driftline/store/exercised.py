@@ -1,7 +1,8 @@
-"""What the hunts of a store exercised, by compiler: the turns of 200,000 programs are added up in about a second.
+"""What the hunts of a store exercised, by compiler. Adding up the turns of 200,000 programs takes about a second.
 
-A turn keeps what its operators met in each dtype (`TurnBody.coverage`) and which rewrite rules fired for the first time
-in its lane (`TurnBody.keys`). Nothing else of a turn is decoded here. A damaged turn is a gap.
+A turn stores the judgements of its operators in each dtype (`TurnBody.coverage`), and which rewrite rules fired for the
+first time in its lane (`TurnBody.keys`). Only these parts of a turn are decoded. A damaged turn is skipped and noted as
+a gap.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ RULE = "rule "  # how a key of a turn begins that names a rewrite rule
 
 @dataclass
 class Exercised:
-    """What one compiler was asked in hunts, over all of its targets."""
+    """The statistics of one compiler in all hunts, over all of its targets."""
 
     programs: int = 0
     seconds: float = 0.0
@@ -28,7 +29,7 @@ class Exercised:
 
 
 def exercised(store: Store) -> dict[str, Exercised]:
-    """By compiler: programs, operators in dtypes with how they were judged, rules that fired."""
+    """Return, by compiler, the programs, the judgements of operators by dtype, and the rules that fired."""
     found: dict[str, Exercised] = defaultdict(Exercised)
     by_lane: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for lane, number, text in store.query("SELECT lane, number, body FROM turns"):

@@ -1,7 +1,8 @@
-"""What the store keeps of hunts: their plan, their turns with statistics, and the programs that still wait for triage.
+"""The store's tables of hunts: their plans, their turns with statistics, and suspects (failing programs) that await
+examination.
 
 A *lane* is the sequence of turns of one target; a turn is a batch of programs run on it. A turn and its suspects are
-written in one transaction, and a suspect is settled in one: killed at any moment, a hunt goes on where it was.
+written in one transaction, and the result for a suspect in another, so a hunt that was killed can be resumed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MOST_SECONDS = 1e10  # of a hunt: a damaged row may say 1e308
 
 @dataclass(frozen=True)
 class Hunt:
-    """One hunt: what was asked for, and the machine it ran on."""
+    """One hunt: its plan, the environment it ran in, and its times."""
 
     id: int
     plan: Mapping[str, Any]  # seed, targets, generators, inputs, budget, programs
@@ -40,7 +41,7 @@ class Hunt:
 
 @dataclass(frozen=True)
 class SlowProgram:
-    """A program that took long, and the step that did: make, run or judge."""
+    """A program that took long, with the slowest step: make, run or judge."""
 
     seconds: float
     step: str
@@ -56,8 +57,8 @@ class SlowProgram:
 
 @dataclass(frozen=True)
 class TurnBody:
-    """What came of a turn. Judgements are those of screening: pass, fail, rejected, inconclusive, invalid, nothing,
-    internal, broken (the target fails whatever it is given). Kept as JSON: fields may be added, with a default."""
+    """The results of a turn. Judgements are those of screening: pass, fail, rejected, inconclusive, invalid, nothing,
+    internal, broken (the target fails on every program). Stored as JSON: fields may be added, with a default."""
 
     programs: int = 0
     seconds: float = 0.0
@@ -66,19 +67,19 @@ class TurnBody:
     coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by "operator dtype" and judgement
     arms: tuple[tuple[str, str, int, float], ...] = ()  # generator, arm, programs, reward
     interesting: tuple[Json, ...] = ()  # graphs worth changing
-    keys: tuple[str, ...] = ()  # what was new about failures
+    keys: tuple[str, ...] = ()  # keys of failures, and rules, met for the first time
     generator: str = ""  # of a turn of one generator, which has no arms
     pairs: tuple[str, ...] = ()  # "one>other": operators of which one read the other's result for the first time
     features: Mapping[str, int] = field(default_factory=dict)  # "generator: feature" -> programs that came to a verdict
-    tries: tuple[ModelTry, ...] = ()  # programs that a language model was asked for
-    slowest: tuple[SlowProgram, ...] = ()  # those that took long, the slowest first
+    tries: tuple[ModelTry, ...] = ()  # programs requested from a language model
+    slowest: tuple[SlowProgram, ...] = ()  # programs that took long, the slowest first
     cut: bool = False  # the limit of the hunt made it shorter than it would have been
     again: bool = False  # with the present limit it is to be done again: it counts until that is done
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A batch of programs on one target."""
+    """A turn: a batch of programs that ran on one target."""
 
     lane: str
     number: int
@@ -87,7 +88,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class SuspectBody:
-    """What is kept of a failure until somebody looks at it. Kept as JSON: fields may be added, with a default."""
+    """The stored facts about a failure until it is examined. Stored as JSON: fields may be added, with a default."""
 
     request: Mapping[str, Json]  # a `ProgramRequest`
     new: bool  # is it the first of its key?
@@ -95,14 +96,14 @@ class SuspectBody:
     stage: str
     reason: str
     settled: str = ""  # why it is no bug
-    operators: int = 0  # of the program: what is small is examined first, since it soon is a bug or is not
-    severity: int = len(SEVERITIES)  # what it would mean to a user, as far as screening tells; 0 is the worst
+    operators: int = 0  # of the program: small ones are examined first, since that is quick
+    severity: int = len(SEVERITIES)  # for a user, as far as screening can tell; 0 is the worst
     origin: str = ""  # of the inputs on which it failed: random, specials...
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A program that seemed to fail in a turn and is to be looked at alone."""
+    """A program that failed in a turn and has to be examined alone."""
 
     id: int
     lane: str
@@ -111,13 +112,13 @@ class Suspect:
 
     @property
     def program(self) -> str:
-        """The name of its program: generator, subject, number."""
+        """The name of its program: generator, arm (the generator's subject) and number."""
         asked = self.body.request
         return f"{asked.get('generator', '')}:{asked.get('arm', '')}#{asked.get('number', 0)}"
 
     @property
     def sentence(self) -> str:
-        """What is known of it, in a line."""
+        """A one-line description of the failure."""
         inputs = f" on {self.body.origin} inputs" if self.body.origin else ""
         reason = " ".join(self.body.reason.split())
         return f"{self.lane}: {self.body.kind} of {self.program}{inputs}" + (f" ({reason})" if reason else "")
@@ -143,7 +144,7 @@ class HuntLog:
         return self.hunt(int(row.lastrowid or 0))
 
     def note_environment(self, hunt: Hunt, environment: Mapping[str, Any]) -> None:
-        """What the hunt runs on: it is known when the compilers are imported."""
+        """Add facts to the hunt's environment, which are known only when the compilers have been imported."""
         with self._store.transaction() as database:
             database.execute(
                 "UPDATE hunts SET environment = json_patch(environment, json(?)) WHERE id = ?",
@@ -151,7 +152,7 @@ class HuntLog:
             )
 
     def drop(self, hunt: Hunt) -> None:
-        """Forget a hunt of which nothing is kept yet."""
+        """Delete a hunt that has no turns yet."""
         with self._store.transaction() as database:
             database.execute("DELETE FROM hunts WHERE id = ?", (hunt.id,))
 
@@ -177,7 +178,7 @@ class HuntLog:
         return Hunt(row[0], plan, environment, row[3], row[4], row[5], run)
 
     def number_of(self, run: str) -> int:
-        """The present number of a hunt by its name; 0 where there is none."""
+        """Return the present number of the hunt with the name `run`, or 0 if there is none."""
         return next((hunt.id for hunt in self.hunts() if run and hunt.run == run), 0)
 
     def hunt(self, number: int) -> Hunt:
@@ -188,7 +189,7 @@ class HuntLog:
         return found
 
     def unfinished(self) -> list[Hunt]:
-        """Hunts that did not come to their end, the last one first."""
+        """Return hunts that did not finish, the last one first."""
         return [hunt for hunt in reversed(self.hunts()) if not hunt.finished]
 
     def finish(self, hunt: Hunt) -> None:
@@ -196,7 +197,7 @@ class HuntLog:
             database.execute("UPDATE hunts SET finished = ? WHERE id = ?", (now(), hunt.id))
 
     def reopen(self, hunt: Hunt) -> None:
-        """It gets more time: what was left unexamined waits again."""
+        """Reopen a finished hunt, for more time: its unexamined suspects wait for examination again."""
         with self._store.transaction() as database:
             database.execute("UPDATE hunts SET finished = '' WHERE id = ?", (hunt.id,))
             database.execute(
@@ -204,11 +205,11 @@ class HuntLog:
             )
 
     def set_limit(self, hunt: Hunt, plan: Mapping[str, Any], programs: int = 0) -> int:
-        """The hunt has another limit from now on, that of `plan`: of each lane, the first turn that the old one cut
-        short and all after it are to be done again, in full. Each counts until `add_turn` replaces it, so a hunt that
-        is killed in between has lost nothing. Lanes that have had `programs` already are left as they are: they get no
-        further turn. What was found out about suspects is kept; those that wait stay unexamined until their turn is
-        done again. How many turns that are."""
+        """Set another limit, that of `plan`, and return how many turns it marks to be done again. In each lane these
+        are the first turn that the old limit cut short and all after it. Each counts until `add_turn` replaces it, so a
+        hunt that is killed in between has lost nothing. Lanes that already have `programs` programs get no further turn
+        and stay unchanged. Results for examined suspects are kept; waiting ones stay unexamined until their turn is
+        done again."""
         first: dict[str, int] = {}
         had: Counter[str] = Counter()
         for turn in self.turns(hunt):
@@ -233,7 +234,7 @@ class HuntLog:
         return marked
 
     def end_lane(self, hunt: Hunt, lane: str, turns: int) -> None:
-        """The lane has so many turns under its limit: those beyond, of an earlier limit, are not done again."""
+        """End a lane after `turns` turns: delete later turns of an earlier limit that were marked to be done again."""
         with self._store.transaction() as database:
             database.execute(
                 "DELETE FROM turns WHERE hunt = ? AND lane = ? AND number >= ? AND json_valid(body)"
@@ -242,7 +243,7 @@ class HuntLog:
             )
 
     def note_left_out(self, hunt: Hunt, reasons: Sequence[str]) -> None:
-        """Generators that make nothing, of which some were found out after the hunt had begun."""
+        """Add the reasons why generators were left out, where the hunt does not have them yet."""
         known = self.hunt(hunt.id).environment.get("left_out") or []
         if more := [reason for reason in reasons if reason not in known]:
             with self._store.transaction() as database:
@@ -252,13 +253,13 @@ class HuntLog:
                 )
 
     def spend(self, hunt: Hunt, seconds: float) -> None:
-        """How long it has run in all, over every resumption."""
+        """Store how long the hunt has run in all, over every resumption."""
         with self._store.transaction() as database:
             database.execute("UPDATE hunts SET seconds = ? WHERE id = ?", (seconds, hunt.id))
 
     def add_turn(self, hunt: Hunt, turn: Turn, suspects: Sequence[SuspectBody], seconds: float | None = None) -> None:
-        """A turn is done, and the hunt has run for so many seconds in all. Written once: a turn that is already there
-        stays as it is, unless it was to be done again."""
+        """Store a finished turn with its suspects, and the seconds that the hunt has run. A turn that is already stored
+        stays unchanged unless it was marked to be done again."""
         with self._store.transaction() as database:
             if seconds is not None:
                 database.execute("UPDATE hunts SET seconds = ? WHERE id = ?", (seconds, hunt.id))
@@ -281,27 +282,27 @@ class HuntLog:
 
     @staticmethod
     def _left_by_dropped(database: sqlite3.Connection, hunt: Hunt, turn: Turn) -> dict[str, tuple[int, str]]:
-        """Suspects of this turn and of later ones, which are left of turns that were dropped: their numbers and states
-        by their requests. A turn that is done in full may have a program that was in a later one before."""
+        """Return suspects of this turn and later ones that remain from dropped turns: their numbers and states by
+        request. A turn that is now done in full may contain a program that was in a later turn before."""
         rows = database.execute(
             "SELECT json_extract(body, '$.request'), id, state FROM suspects"
             " WHERE hunt = ? AND lane = ? AND turn >= ? AND json_valid(body)"
-            " ORDER BY state = 'unexamined' DESC",  # of two, the one that is settled counts
+            " ORDER BY state = 'unexamined' DESC",  # of two rows, the settled one counts
             (hunt.id, turn.lane, turn.number),
         )
         return {request: (number, state) for request, number, state in rows}
 
     @staticmethod
     def _is_new(database: sqlite3.Connection, known: Mapping[str, tuple[int, str]], body: str) -> bool:
-        """Is a suspect to be examined? Not one that is settled; one that was not examined takes the place of its older
-        self."""
+        """True if a suspect has to be stored: it is unknown, or its older row was not examined (that row is
+        deleted)."""
         number, state = known.get(_request_in(database, body), (0, ""))
         if state == "unexamined":
             database.execute("DELETE FROM suspects WHERE id = ?", (number,))
         return state in ("", "unexamined")
 
     def turns(self, hunt: Hunt) -> Iterator[Turn]:
-        """Every turn of a hunt, by lane and number."""
+        """Yield every turn of a hunt, by lane and number."""
         rows = self._store.query(
             "SELECT lane, number, body FROM turns WHERE hunt = ? ORDER BY lane, number", (hunt.id,)
         )
@@ -318,9 +319,9 @@ class HuntLog:
     def waiting(
         self, hunt: Hunt, lane: str, *, new: bool | None = None, most: int = -1, by_turn: bool = False
     ) -> list[Suspect]:
-        """Suspects of a lane that were not examined yet: those that seem new, or those that do not, or all. First what
-        would be worst for a user, and of that what seems new, and is small. `by_turn`: turn by turn, and in each in
-        that order, which does not depend on when turns are done."""
+        """Return suspects of a lane that await examination: those that seem new (`new=True`), those that do not, or
+        all. The most severe come first, then those that seem new, then small ones. `by_turn` sorts by turn first, which
+        does not depend on when turns finish."""
         rows = self._store.query(
             "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = 'waiting' AND lane = ?"
             " AND CASE WHEN json_valid(body) THEN ? IS NULL OR json_extract(body, '$.new') = ? END"
@@ -335,8 +336,8 @@ class HuntLog:
         return [Suspect(row[0], row[1], row[2], body) for row, body in held]
 
     def settle(self, suspect: Suspect, state: str, bugs: Sequence[str] = (), reason: str = "") -> None:
-        """`state`: bug, flaky (both with the bugs' ids), gone (does not fail alone), disputed (our own references
-        disagree), accepted (less precise, as the person accepts) or unclear, with the reason."""
+        """Store the result for a suspect. `state`: bug, flaky (both with bug ids), gone (does not fail alone), disputed
+        (the references disagree), accepted (an accepted loss of precision) or unclear."""
         with self._store.transaction() as database:
             database.execute(
                 "UPDATE suspects SET state = ?, bug = ?, body = json_set(body, '$.settled', ?) WHERE id = ?",
@@ -344,14 +345,14 @@ class HuntLog:
             )
 
     def leave_unexamined(self, hunt: Hunt) -> None:
-        """No time is left for the suspects that wait."""
+        """Mark all waiting suspects of a hunt as unexamined: its time is over."""
         with self._store.transaction() as database:
             database.execute(
                 "UPDATE suspects SET state = 'unexamined' WHERE hunt = ? AND state = 'waiting'", (hunt.id,)
             )
 
     def left(self, hunt: Hunt) -> list[Suspect]:
-        """Suspects that nobody has examined, those that would be worst for a user first."""
+        """Return suspects that were not examined, most severe first."""
         rows = self._store.query(
             "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state IN ('waiting', 'unexamined')"
             f" AND json_valid(body) ORDER BY {_WORST_FIRST}",
@@ -361,12 +362,12 @@ class HuntLog:
         return [Suspect(row[0], row[1], row[2], body) for row, body in held if body is not None]
 
     def settled(self, hunt: Hunt) -> dict[str, int]:
-        """How many suspects are in each state."""
+        """Return the number of suspects in each state."""
         rows = self._store.query("SELECT state, COUNT(*) FROM suspects WHERE hunt = ? GROUP BY state", (hunt.id,))
         return dict(rows)
 
     def in_state(self, hunt: Hunt, state: str) -> list[Suspect]:
-        """The suspects of a hunt that came to a state; those that are damaged are left out, and are gaps."""
+        """Return the suspects of a hunt in a state. Damaged rows are skipped and noted as gaps."""
         rows = self._store.query(
             "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = ? ORDER BY lane, turn, id",
             (hunt.id, state),
@@ -375,7 +376,7 @@ class HuntLog:
         return [Suspect(row[0], row[1], row[2], body) for row, body in held if body is not None]
 
     def bugs_by_mode(self, hunt: Hunt) -> dict[str, set[str]]:
-        """The bugs that programs of a language model showed, by what it was asked to do."""
+        """Return the bugs found by programs of a language model, by the mode of the request."""
         rows = self._store.query(
             "SELECT json_extract(body, '$.request.mode'), bug FROM suspects WHERE hunt = ? AND bug != ''"
             " AND CASE WHEN json_valid(body) THEN json_extract(body, '$.request.mode') END IS NOT NULL",
@@ -387,7 +388,7 @@ class HuntLog:
         return found
 
     def bugs_by_turn(self, hunt: Hunt) -> dict[tuple[str, int], set[str]]:
-        """The bugs that suspects turned out to be, by the lane and the turn that brought them."""
+        """Return the bugs that suspects turned out to be, by the lane and turn of the suspect."""
         rows = self._store.query("SELECT lane, turn, bug FROM suspects WHERE hunt = ? AND bug != ''", (hunt.id,))
         found: dict[tuple[str, int], set[str]] = {}
         for lane, turn, bugs in rows:
@@ -395,7 +396,7 @@ class HuntLog:
         return found
 
     def sightings(self, hunt: Hunt | None = None) -> dict[str, int]:
-        """How many suspects turned out to be each bug."""
+        """Return how many suspects turned out to be each bug, in one hunt or in all."""
         rows = self._store.query(
             "SELECT bug, COUNT(*) FROM suspects WHERE bug != '' AND (? IS NULL OR hunt = ?) GROUP BY bug",
             (hunt.id if hunt else None, hunt.id if hunt else None),
@@ -408,7 +409,7 @@ class HuntLog:
 
 
 def _request_in(database: sqlite3.Connection, body: str) -> str:
-    """The request of a suspect, as the database writes it."""
+    """Return the request of a suspect, in the text form of the database."""
     return str(database.execute("SELECT json_extract(?, '$.request')", (body,)).fetchone()[0])
 
 

@@ -1,5 +1,4 @@
-"""Lists of bugs, chosen and cut by the database: a store of thousands of bugs and hundreds of thousands of findings is
-not read to show a page of them."""
+"""Lists of bugs, filtered and paged by the database, so that a page of a large store does not read all of it."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from driftline.core.severity import BY_KIND, SEVERITIES
 from driftline.store.store import BUG_COLUMNS, Bug, Finding, Store
 
 _AT_ONCE = 500  # names in one question to the database
-# As the indexes have them (`schema.py`), or they are not used. A damaged fingerprint has none of both.
+# The same expressions as in the indexes (`schema.py`), so that SQLite uses these. A damaged fingerprint gives NULL.
 _BACKEND, _KIND = (
     f"CASE WHEN json_valid(fingerprint) THEN json_extract(fingerprint, '$.{field}') END"
     for field in ("backend", "kind")
@@ -35,8 +34,8 @@ ORDERS = {
 
 @dataclass(frozen=True)
 class BugFilter:
-    """Which bugs are asked for; empty: all. `since` is a moment as the store writes it, or the beginning of one. Every
-    word of `text` must stand in the bug's name, fingerprint or summary."""
+    """A filter for bugs; empty fields match all. `since` is a time as the store writes it, or a prefix of one. Every
+    word of `text` must occur in the bug's name, fingerprint or summary."""
 
     compiler: str = ""
     kind: str = ""
@@ -60,12 +59,12 @@ ALL = BugFilter()
 
 
 def _like(word: str) -> str:
-    """What LIKE finds the word with, wherever it stands."""
+    """Return the LIKE pattern that matches a word anywhere in a text."""
     return "%" + "".join(f"!{char}" if char in "!%_" else char for char in word) + "%"
 
 
 def query_of(wanted: BugFilter, order: str = SERIOUS) -> tuple[str, tuple[str, ...]]:
-    """The question that a list asks of the database."""
+    """Return the SQL query and its values for a list of bugs."""
     where, values = wanted.sql()
     return f"SELECT {BUG_COLUMNS} FROM bugs WHERE {where} ORDER BY {ORDERS[order]}", values
 
@@ -76,7 +75,7 @@ def count_bugs(store: Store, wanted: BugFilter = ALL) -> int:
 
 
 def count_by_kind(store: Store) -> dict[tuple[str, str], int]:
-    """How many bugs there are of each compiler and kind; those with a damaged fingerprint have neither."""
+    """Return the number of bugs by (compiler, kind); bugs with a damaged fingerprint are not counted."""
     rows = store.query(f"SELECT {_BACKEND}, {_KIND}, COUNT(*) FROM bugs GROUP BY 1, 2")
     return {(str(compiler), str(kind)): count for compiler, kind, count in rows if compiler is not None}
 
@@ -84,7 +83,8 @@ def count_by_kind(store: Store) -> dict[tuple[str, str], int]:
 def list_bugs(
     store: Store, wanted: BugFilter = ALL, *, order: str = SERIOUS, most: int = -1, skip: int = 0
 ) -> list[Bug]:
-    """Bugs, the most serious first, then the newest, or in another of `ORDERS`; each with its first finding."""
+    """Return a page of bugs, most serious first, then newest, or in another of `ORDERS`; each with its first
+    finding."""
     question, values = query_of(wanted, order)
     rows = store.query(f"{question} LIMIT ? OFFSET ?", (*values, most, skip))
     found = [bug for row in rows if (bug := store.sound_bug(row))]
@@ -93,7 +93,7 @@ def list_bugs(
 
 
 def versions_seen(store: Store, bug: str = "") -> dict[str, tuple[str, ...]]:
-    """The releases that each bug, or this one, was seen on, the first one first."""
+    """Return the releases that each bug (or this one) was seen on, in the order of sighting."""
     rows = store.query(
         "SELECT bug, CASE WHEN json_valid(execution) THEN json_extract(execution, '$.version') END AS version"
         f" FROM findings {'WHERE bug = ?' if bug else ''} GROUP BY bug, version ORDER BY MIN(id)",
@@ -111,7 +111,7 @@ def findings_count(store: Store) -> dict[str, int]:
 
 
 def kinds_of(store: Store, field: str) -> list[str]:
-    """The values that a field of the fingerprints has: `backend` or `kind`."""
+    """Return the distinct values of a fingerprint field, `backend` or `kind`."""
     return [
         str(row[0])
         for row in store.query(f"SELECT DISTINCT {_FIELDS[field]} FROM bugs ORDER BY 1")

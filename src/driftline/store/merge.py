@@ -1,8 +1,8 @@
 """`merge`: many stores into one. The result is the same in any order and any number of times.
 
-Rows and objects are known by what they hold, so each is taken once (`merged_tables.py`); numbers that only count
-(hunts, findings) are given anew in an order that follows from the rows. Sources are read row by row and never
-written. Each source is one transaction: killed in between, the merge is finished by running it again.
+Rows and objects are identified by their content, so each is taken once (`merged_tables.py`); numbers of hunts and
+findings are assigned again in an order that follows from the rows. Sources are read row by row and never written. Each
+source is one transaction: if a merge is killed, running it again finishes it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from driftline.store.rows import shallow_json
 from driftline.store.source import SourceStore, open_source, require_source
 from driftline.store.store import Store, explained
 
-TOLD = 100  # sentences of one sort that are kept; what comes after them is only counted
+TOLD = 100  # messages of a kind that are kept; further ones are only counted
 
 
 @dataclass
 class Sentences:
-    """Things to tell a person: the first of them, and how many there are."""
+    """Messages for the user: the first few, and their total number."""
 
     first: list[str] = field(default_factory=list)
     count: int = 0
@@ -43,7 +43,7 @@ class Sentences:
 
 @dataclass
 class MergeResult:
-    """What a merge did. `added` and `updated` count rows by table; what is in neither was known."""
+    """The result of a merge. `added` and `updated` count rows by table; rows in neither were already known."""
 
     into: Path
     stores: int
@@ -64,8 +64,7 @@ class MergeResult:
 
 
 def merge_stores(sources: Sequence[Path], into: Path, *, objects: bool = True) -> MergeResult:
-    """Bring what is in `sources` into the store `into`, which is made if it is not there; without `objects`, the rows
-    alone."""
+    """Merge `sources` into the store `into`, which is created if needed; without `objects`, merge only the rows."""
     for path in sources:
         if path.resolve() == into.resolve():
             raise DriftlineError(f"{path} is to be merged into itself; name it once, with --into.")
@@ -85,7 +84,7 @@ def merge_stores(sources: Sequence[Path], into: Path, *, objects: bool = True) -
 
 @contextlib.contextmanager
 def _alone_with(path: Path) -> Iterator[Store]:
-    """The store, with nobody else at it: a hunt that is under way would not expect to get another number."""
+    """Open the store with an exclusive lock: a running hunt could not handle being renumbered."""
     with explained(path):
         database = sqlite3.connect(path / "store.db", timeout=5, isolation_level=None)
         guard(database)
@@ -105,8 +104,8 @@ def _alone_with(path: Path) -> Iterator[Store]:
 
 
 def _take(store: Store, path: Path, result: MergeResult, *, objects: bool) -> bool:
-    """Take over one source, all of it or nothing. False: somebody began to write it meanwhile, and it is to be read
-    again."""
+    """Merge one source in a transaction. Returns False, with no change, if the source was written meanwhile and has to
+    be read again."""
     step = MergeResult(result.into, 1)
     with open_source(path) as source:
         if objects:
@@ -132,11 +131,11 @@ def _take(store: Store, path: Path, result: MergeResult, *, objects: bool) -> bo
 
 
 class _Disturbed(Exception):
-    """A store that nobody had open is being written."""
+    """Raised when a source that was read without locks is being written."""
 
 
 class _Taking:
-    """One source on its way into a store."""
+    """The merge of one source into a store."""
 
     def __init__(self, source: SourceStore, database: sqlite3.Connection, result: MergeResult) -> None:
         self._source = source
@@ -185,8 +184,8 @@ class _Taking:
             return False
 
     def _has_owner(self, table: MergedTable, row: StoredRow) -> bool:
-        """Does the source itself hold what the row belongs to? What another store holds must not matter, or the order
-        of merging would."""
+        """True if the source itself holds the rows that this row refers to. Rows of other stores do not count, so that
+        the result does not depend on the order of merging."""
         for key, name in table.belongs:
             value = row[table.columns.index(key)]
             there = next(self._rows(f"SELECT 1 FROM {name} WHERE id = ?", name, (value,)), None)
@@ -219,7 +218,7 @@ class _Taking:
                 self._meet(run, number, here, row)
 
     def _meet(self, run: RunTable, number: int, here: StoredRow, row: Sequence[Any]) -> None:
-        """The same run at two moments, or twice."""
+        """Merge a run that is in both stores: the later state is kept."""
         ours, our_sizes = self._state(run, here[0], here, here=True)
         theirs, their_sizes = self._state(run, number, row, here=False)
         if theirs == ours:
@@ -241,7 +240,7 @@ class _Taking:
             self._parts(run, number, here[0], by_key=False)
 
     def _parts(self, run: RunTable, number: int, here: int, *, by_key: bool) -> None:
-        """Copy what belongs to a run; `by_key`: only what is not here yet."""
+        """Copy the rows of a run's part tables; with `by_key`, only those that are missing here."""
         for part in run.parts:
             columns = ", ".join(part.columns)
             have: set[str] = set()
@@ -264,7 +263,7 @@ class _Taking:
     def _state(
         self, run: RunTable, number: int, row: Sequence[Any], *, here: bool
     ) -> tuple[tuple[Any, ...], list[int]]:
-        """How far a run is, and how many rows it has in each of its tables."""
+        """Return how far a run is, as a comparable value, and the number of its rows in each part table."""
 
         def count(question: str) -> int:
             asked = self._database.execute(question, (number,)) if here else self._rows(question, run.name, (number,))
@@ -277,7 +276,7 @@ class _Taking:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def _rows(self, question: str, table: str, values: StoredRow = ()) -> Iterator[StoredRow]:
-        """Rows of the source, until the file itself turns out to be damaged."""
+        """Yield rows of the source; if its file is damaged, note that and stop."""
         try:
             yield from self._source.database.execute(question, values)
         except sqlite3.DatabaseError as error:
@@ -313,7 +312,7 @@ def _conflict(table: MergedTable, key: StoredRow, old: StoredRow, new: StoredRow
 
 
 def _number(database: sqlite3.Connection) -> None:
-    """Give hunts, audits, findings and suspects the numbers that follow from what they are."""
+    """Renumber hunts, audits, findings and suspects in an order that follows from their content."""
     database.create_function("part_body", 1, part_body, deterministic=True)
     for run in RUNS:
         owned = [(part.name, part.run) for part in run.parts]

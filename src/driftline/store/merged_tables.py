@@ -1,7 +1,7 @@
-"""What becomes of one row that two stores have: for each table of the store, the row that stands for both.
+"""The merge rule of each table: the row that results from two stores' rows with the same key.
 
-Every rule takes the greater of two rows by some order, column by column or as a whole. So it does not matter which
-store comes first, how stores are grouped, or how often one is merged.
+Every rule takes the greater of two rows in some order, column by column or as a whole. So the result does not depend on
+the order or grouping of stores, or on how often one is merged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from driftline.store.store import case_name
 
 StoredRow = tuple[Any, ...]
 
-# What people decided is kept over what Driftline found, and a bug is fixed only if no store says otherwise.
+# A status that a person set wins over Driftline's, and a bug is fixed only if no store says otherwise.
 _STATUSES = [Status.FIXED, Status.FLAKY, Status.NEW, Status.CONFIRMED, Status.KNOWN]
 
 
 def check_value(column: str, value: object, kind: type[int] | type[float] | type[str]) -> None:
-    """Raise ValueError or TypeError for what SQLite lets stand in a column and the column is not meant for."""
+    """Raise ValueError or TypeError for a value that the column is not meant for; SQLite itself accepts any type."""
     if value is None or isinstance(value, bytes):
         raise TypeError(f"{column} is missing")
     if not isinstance(value, (int, float) if kind is float else kind):
@@ -35,7 +35,7 @@ def check_value(column: str, value: object, kind: type[int] | type[float] | type
 
 @dataclass(frozen=True)
 class MergedTable:
-    """A table whose rows have the same key in every store."""
+    """A merged table whose rows have the same key in every store."""
 
     name: str
     keys: tuple[str, ...]
@@ -44,8 +44,8 @@ class MergedTable:
     objects: tuple[str, ...] = ()  # columns that hold a JSON object
     numbers: tuple[str, ...] = ()  # columns that hold whole numbers; all others hold text
     belongs: tuple[tuple[str, str], ...] = ()  # a key, and the table in whose rows it must be found
-    conflict: Callable[[StoredRow, StoredRow], bool] = lambda old, new: False  # must a person hear of it?
-    genuine: Callable[[StoredRow, StoredRow], bool] = lambda key, values: True  # one that is not never replaces one
+    conflict: Callable[[StoredRow, StoredRow], bool] = lambda old, new: False  # True: report the difference to the user
+    genuine: Callable[[StoredRow, StoredRow], bool] = lambda key, values: True  # False: never replaces a genuine row
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def _greater(old: StoredRow, new: StoredRow) -> StoredRow:
 
 
 def _later(old: StoredRow, new: StoredRow) -> StoredRow:
-    """The one that was written last; at one moment, the one that says more."""
+    """Return the row that was written last; for equal times, the one with more text."""
     return max(old, new, key=lambda row: (row[-1], sum(len(str(value)) for value in row), row))
 
 
@@ -79,7 +79,7 @@ def _join_cases(old: StoredRow, new: StoredRow) -> StoredRow:
 
 
 def _is_named_by_content(key: StoredRow, values: StoredRow) -> bool:
-    """Is it the case that its name says? Another one under that name is somebody's mistake, or a trick."""
+    """True if a case's id is the hash of its content. If not, the row is wrong or forged."""
     return case_name(values[0]) == key[0]
 
 
@@ -90,12 +90,12 @@ def _join_bugs(old: StoredRow, new: StoredRow) -> StoredRow:
 
 
 def _decided_otherwise(old: StoredRow, new: StoredRow) -> bool:
-    """Two stores say different things about a bug, and one of them is not just that it was seen."""
+    """True if two stores give a bug different statuses, at least one of which a person set."""
     return old[1] != new[1] and not {old[1], new[1]} <= {Status.NEW, Status.FLAKY}
 
 
 def _join_checks(old: StoredRow, new: StoredRow) -> StoredRow:
-    """Counts cannot be added up, or a store merged twice would count twice."""
+    """Return the merged row of two check counts: the maximum, so that merging a store twice changes nothing."""
     last = max(old, new, key=lambda row: (row[-1], row))
     return (*last[:4], max(old[4], new[4]), max(old[5], new[5]), last[6])
 
@@ -140,22 +140,22 @@ TABLES = (
 
 @dataclass(frozen=True)
 class RunTable:
-    """A table of long work (hunts, audits) with the tables that hold what it did. Its rows are known by their start and
-    name, or by what was asked for where an older release gave them none; in two stores, they are the same work at two
-    moments, and the later one is kept whole."""
+    """A table of long work (hunts, audits) and its part tables. Rows are identified by start and name, or by start and
+    plan where an older release gave no name. In two stores they are the same work at two moments; the later one is kept
+    whole."""
 
     name: str
     known_by: tuple[str, ...]
     objects: tuple[str, ...]
     parts: tuple[PartTable, ...]
-    settled: str = ""  # counts what goes on without time being written down
+    settled: str = ""  # SQL that counts progress made without updating the time
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.known_by, "finished", "seconds")
 
     def key(self, row: StoredRow) -> StoredRow:
-        """What a row of `columns` is known by. A hunt that is given more time has another plan, and keeps its name."""
+        """Return the identity of a row of `columns`. A hunt that gets more time has another plan but keeps its name."""
         known = row[: len(self.known_by)]
         for text in known[1:]:
             with contextlib.suppress(ValueError, TypeError, RecursionError):
@@ -181,13 +181,13 @@ class PartTable:
                 raise ValueError("body is not an object")
 
     def key(self, row: StoredRow) -> str:
-        """What a row is known by within its run."""
+        """Return the identity of a row within its run."""
         held = dict(zip(self.columns, row, strict=True))
         return json.dumps([part_body(held[name]) if name == "body" else held[name] for name in self.known_by])
 
 
 def part_body(body: str) -> str:
-    """The body of a suspect without what was found out about it later."""
+    """Return the body of a suspect without the result of its examination."""
     try:
         held = json.loads(body)
         held.pop("settled", None)

@@ -1,6 +1,7 @@
-"""What the store keeps of language models: every request with its answer, and what they said of rewrite rules.
+"""The store's tables of language models: every request with its answer, and the requirements that models gave for
+rewrite rules.
 
-An answer is written as soon as it is there: killed at any moment, nothing is paid for twice.
+An answer is written as soon as it arrives, so that no answer is paid for twice, even after a kill.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from driftline.store.store import Store, now
 
 
 class ModelAnswers:
-    """Requests and answers, by the key of the request."""
+    """Requests and answers of models, by the key of the request."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,7 +35,8 @@ class ModelAnswers:
 
 
 class Requirements:
-    """What models say a rule needs. One is asked again when the rule's source, the prompt or the model changes."""
+    """The requirements that models gave for rules. A rule's requirement is asked for again when its source, the prompt
+    or the model changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -56,8 +58,8 @@ class Requirements:
 
 
 class ShownRules:
-    """Rules as they were shown to a model: which program is found for a rule may depend on how busy the machine was,
-    and a hunt that is repeated must ask what it asked before."""
+    """Rules as they were shown to a model. Which program is found for a rule may depend on the machine's load, so a
+    repeated hunt reads the rules from here to send the same requests."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

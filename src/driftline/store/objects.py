@@ -1,7 +1,7 @@
-"""The large things of a store: files that are named by the SHA-256 of what they hold.
+"""The large objects of a store: files named by the SHA-256 of their content.
 
-Each is written whole or not at all and is on the disk before it is spoken of. What is read is held against its name: a
-file with another content is damaged, or somebody else's, and is refused.
+A file is written whole or not at all, and is flushed to disk before anything refers to it. Content that is read is
+compared with the file's name: a file with other content is damaged or forged, and is refused.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _DATA = re.compile(r"([0-9a-f]{64})\.data")  # weights of a big model, beside it
 
 
 class Objects:
-    """The objects below one folder."""
+    """The object files below one folder."""
 
     def __init__(self, folder: Path, store: Path) -> None:
         self._folder = folder
         self._store = store  # as the user wrote it, for messages
-        self._known: dict[Path, tuple[int, int, int]] = {}  # what was read and found sound, as it was then
+        self._known: dict[Path, tuple[int, int, int]] = {}  # sound files, with their state when they were read
 
     def path(self, digest: str) -> Path:
         if not _DIGEST.fullmatch(digest):
@@ -43,37 +43,37 @@ class Objects:
         return self._sound(self.path(digest), digest)
 
     def existing_data(self, beside: Path, name: str) -> Path:
-        """A data file beside a program."""
+        """Return the checked path of a data file beside a program."""
         found = _DATA.fullmatch(name)
         if not found:
             raise StoreError(f"The store {self._store} is damaged: {name[:80]!r} is not the name of a data file.")
         return self._sound(beside.with_name(name), found[1])
 
     def put(self, path: Path) -> str:
-        """Keep a copy of a file; of a big one, a link."""
+        """Copy a file into the store and return its digest; a large file is hard-linked instead."""
         digest = file_digest(path)
         self._put(path, self.path(digest), digest)
         return digest
 
     def put_data(self, path: Path, beside: Path) -> None:
-        """Keep a data file beside its program. Not as a link: see core/files.py."""
+        """Copy a data file beside its program. It is not linked: see core/files.py."""
         found = _DATA.fullmatch(path.name)
         digest = found[1] if found else file_digest(path)
         self._put(path, beside.with_name(path.name), digest, link=False)
 
     def put_as(self, path: Path, place: str, digest: str) -> None:
-        """Keep a copy of a file that is known to have this digest, in a place below the folder."""
+        """Copy a file with a known digest to `place`, a path below the folder."""
         self._put(path, self._folder / place, digest, link=False)
 
     def take_all(self, others: Path) -> Iterator[str]:
-        """Copy what another folder of objects has and this one lacks, and say of each that is damaged what it is. All
-        are written before they are flushed to the disk, many with one call: one at a time takes long."""
+        """Copy the objects of another folder that are missing here, and yield a message for each damaged one. All are
+        written before they are flushed to disk together, which is faster than one at a time."""
         taken: list[Path] = []
         for path in sorted(others.glob("*/*")):
             found = _DIGEST.fullmatch(path.parent.name + path.name) or _DATA.fullmatch(path.name)
             kept = self._folder / path.parent.name / path.name
             if not found or not path.is_file() or path.is_symlink():
-                continue  # a part of one that is being written, or nothing of ours
+                continue  # a partial file, or a file of another program
             with contextlib.suppress(OSError):
                 if kept.lstat().st_size == path.stat().st_size:
                     continue
@@ -96,7 +96,7 @@ class Objects:
             sync_folder(kept.parent)
 
     def sweep(self) -> None:
-        """Remove what processes left that were killed while they wrote."""
+        """Remove partial files of processes that were killed while writing."""
         sweep_parts(self._folder.glob(f"*/{PART}*"))
 
     def _put(self, path: Path, kept: Path, digest: str, *, link: bool = True, lasting: bool = True) -> None:
@@ -133,7 +133,7 @@ class Objects:
 
 
 def digest_of(path: Path) -> str:
-    """The SHA-256 of an object; empty where something else than a plain file is in its place."""
+    """Return the SHA-256 of an object, or an empty string if it is not a plain file."""
     try:
         with reading(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
@@ -144,13 +144,13 @@ def digest_of(path: Path) -> str:
 
 
 def pieces_of(file: BinaryIO) -> Iterator[bytes]:
-    """Yields the rest of a file, a piece at a time."""
+    """Yield the rest of a file in pieces of 1 MiB."""
     while piece := file.read(1 << 20):
         yield piece
 
 
 def readable_copy(path: Path, to: Path) -> None:
-    """A copy of a database with what was committed and is not in its main file yet."""
+    """Copy a database with its write-ahead log, which holds committed rows that are not in the main file yet."""
     for name in ("store.db", "store.db-wal"):
         with contextlib.suppress(FileNotFoundError), reading(path / name) as file:
             write_private(to / name, pieces_of(file))

@@ -1,12 +1,12 @@
-"""Before the database of a store is used, which somebody else may have made: its files and its schema.
+"""Checks the files and the schema of a store's database before it is used, since someone else may have made it.
 
-SQLite runs what a database brings: triggers change rows while others are written; views, generated columns and
-expressions in constraints and indexes compute without end. So the tables and indexes must be, word for word, those that
+SQLite executes parts of a schema: triggers change rows while others are written; views, generated columns and
+expressions in constraints and indexes may compute without end. So the tables and indexes must be exactly those that
 Driftline makes, or compute nothing, and triggers, views and virtual tables are refused.
 
-The second guard stands in the connection (`guard`): whatever the schema holds, no trigger or view is run, nothing is
-attached, and no value is longer than Driftline writes. `PRAGMA trusted_schema=OFF` is set where SQLite then still takes
-the JSON functions in Driftline's own indexes, which SQLite 3.40 does not.
+The connection is the second guard (`guard`): whatever the schema holds, no trigger or view runs, nothing is attached,
+and no value is longer than Driftline writes. `PRAGMA trusted_schema=OFF` is set where SQLite then still accepts the
+JSON functions in Driftline's own indexes, which SQLite 3.40 does not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 
 
 def require_plain_files(path: Path) -> None:
-    """Refuse a store whose database, or what SQLite keeps beside it, is a link, a pipe or a device."""
+    """Refuse a store whose database files include a link, a pipe or a device."""
     for name in DATABASE_FILES:
         try:
             state = (path / name).lstat()
@@ -60,7 +60,7 @@ def require_plain_files(path: Path) -> None:
 
 
 def guard(database: sqlite3.Connection) -> None:
-    """Keep this connection from running what a schema brings."""
+    """Set up a connection so that it executes no code of the schema."""
     database.set_authorizer(_authorize)
     database.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 0)
     database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -70,13 +70,13 @@ def guard(database: sqlite3.Connection) -> None:
 
 
 def _authorize(action: int, first: str | None, second: str | None, base: str | None, source: str | None) -> int:
-    """Deny what a trigger or a view asks for (`source` is its name), and making or attaching any."""
+    """SQLite's authorizer: deny accesses by a trigger or view (`source`), and creating or attaching anything."""
     return sqlite3.SQLITE_DENY if source or action in _DENIED else sqlite3.SQLITE_OK
 
 
 @cache
 def _works_untrusted() -> bool:
-    """True if this SQLite takes JSON functions in an index although the schema is not trusted."""
+    """True if this SQLite allows JSON functions in an index with an untrusted schema."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as probe:
         try:
             for statement in _PROBE:
@@ -103,17 +103,17 @@ def _is_harmless(kind: str, name: str, table: str, sql: object) -> bool:
     text = _plain(str(sql))
     if name in _own() or table in _own():
         return _own().get(name) == text or (bool(_ONLY_COLUMNS.fullmatch(text)) and not _COMPUTES.search(text))
-    # Another table, such as the one of `sqlite3 .recover`, is never asked for anything.
+    # Other tables, such as that of `sqlite3 .recover`, are never read.
     return kind in ("table", "index") and not text.upper().startswith("CREATE VIRTUAL")
 
 
 @cache
 def _own() -> dict[str, str]:
-    """The statement that makes each table and index of a store, by the name."""
+    """Return the statements that create the store's tables and indexes, by name."""
     made = (_MADE.match(_plain(statement)) for statement in STATEMENTS)
     return {found[2]: found[0] for found in made if found}
 
 
 def _plain(sql: str) -> str:
-    """The statement with single spaces, as `sqlite3 .recover` and SQLite itself may write it."""
+    """Return the statement with single spaces, without quotes, as `sqlite3 .recover` and SQLite itself may write it."""
     return re.sub(r"\bCREATE (TABLE|INDEX) IF NOT EXISTS\b", r"CREATE \1", " ".join(sql.split())).replace('"', "")

@@ -1,4 +1,4 @@
-"""What the store keeps of reductions: the result of each, and the answer to every question that was asked on the way.
+"""The store's tables of reductions: the result of each, and the answer to every question of the search.
 
 Answers are written as they come, so that a reduction that was killed goes on without asking again.
 """
@@ -13,7 +13,7 @@ from driftline.store.store import Store, now
 
 
 class Reductions:
-    """The reductions of a store: one for each bug, the last one made."""
+    """The last reduction of each bug."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -23,14 +23,14 @@ class Reductions:
             database.execute("INSERT OR REPLACE INTO reductions VALUES (?, ?, ?)", (bug_id, to_json(body), now()))
 
     def of(self, bug_id: str) -> dict[str, Any] | None:
-        """What `save` was given, or nothing."""
+        """Return the stored reduction of a bug, or None if there is none."""
         rows = self._store.query("SELECT body FROM reductions WHERE bug = ?", (bug_id,))
         held = self._store.sound_json(rows[0][0], f"The reduction of {bug_id}") if rows else None
         return held if isinstance(held, dict) else None
 
 
 class Answers(MutableMapping[str, dict[str, Any]]):
-    """A memo that outlives the process. Keys are hashes of everything that an answer depends on."""
+    """A persistent memo: answers by a hash of everything that they depend on."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class Answers(MutableMapping[str, dict[str, Any]]):
             raise KeyError(key)
         found = self._store.sound_json(rows[0][0], f"The answer {key[:12]}")
         if not isinstance(found, dict):
-            raise KeyError(key)  # it is asked again
+            raise KeyError(key)  # the caller computes it again
         return found
 
     def __setitem__(self, key: str, value: dict[str, Any]) -> None:

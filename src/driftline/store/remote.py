@@ -1,9 +1,9 @@
-"""Stores elsewhere: `push` brings what a store holds to a folder or an object store, `pull` brings it back.
+"""Remote stores: `push` copies the content of a store to a folder or an object store, `pull` copies it back.
 
-What lies at the address is a store again (`store.db`, `objects/`), and both ways are a merge, so nothing that others
-pushed is lost. Objects go first and only once, by their digests; the database follows as one file that is put in its
-place whole. What is pushed while a hunt runs is the store as it was at one moment. One push at a time replaces the
-database: who is about to says so by a marker beside it, and goes on only if there is no other marker.
+The address holds a store too (`store.db`, `objects/`), and both directions merge, so nothing that others pushed is
+lost. Objects are sent first and only once, identified by their digests; the database follows as one file that replaces
+the old one as a whole. A push during a hunt sends the store as it was at one moment. Only one push at a time replaces
+the database: it writes a marker file first, and continues only if there is no other marker.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _MARKER = "pushing-"  # how the name of a marker begins
 _PATIENCE = 300.0  # seconds that a push waits for others
 _STALE = 900.0  # seconds after which a marker is that of a process which was killed
 GIB = 1 << 30
-LIMIT = 20 * GIB  # of what is fetched, unless told otherwise: what lies elsewhere may be anything
+LIMIT = 20 * GIB  # default for fetched bytes: remote content is not trusted
 
 
 @dataclass
 class Transfer:
-    """What was sent or fetched."""
+    """The result of a push or a pull."""
 
     address: str
     merged: MergeResult
@@ -55,7 +55,7 @@ class Transfer:
 
 
 class RemotePlace:
-    """A folder or a prefix of an object store, by its address."""
+    """A folder, or a prefix of an object store, given by its address."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -77,21 +77,21 @@ class RemotePlace:
         self._is_local = isinstance(self._files, LocalFileSystem)
 
     def sizes(self) -> dict[str, int]:
-        """All plain files and how long they are, by their names below the address."""
+        """Return the sizes of all plain files by their names below the address."""
         with self._explained():
             self._files.invalidate_cache()
             found = self._files.find(self._root, detail=True)
             return {name[len(self._root) :].lstrip("/"): int(i["size"]) for name, i in found.items() if _is_plain(i)}
 
     def state(self, name: str) -> object:
-        """What changes when a file is replaced; nothing where there is none."""
+        """Return a value that changes when the file is replaced, or None if it does not exist."""
         with self._explained():
             self._files.invalidate_cache()
             path = f"{self._root}/{name}"
             return self._files.ukey(path) if self._files.exists(path) else None
 
     def read(self, name: str, to: Path) -> None:
-        """Fetch a plain file, and no more of it than its size: a link may lead to a device, which has no end."""
+        """Copy a plain file to `to`, no more than its size: a link may lead to a device, which has no end."""
         with self._explained():
             path = f"{self._root}/{name}"
             info = self._files.info(path)
@@ -104,8 +104,8 @@ class RemotePlace:
                     left -= len(piece)
 
     def require_quiet(self) -> None:
-        """Refuse a store with a write-ahead log: rows are in the log alone, and with another database beside it SQLite
-        would apply it to the wrong one."""
+        """Refuse a store with a write-ahead log: some rows are only in the log, and SQLite would apply it to a database
+        that replaces the present one."""
         with self._explained():
             self._files.invalidate_cache()
             if self._files.exists(f"{self._root}/{_DATABASE}-wal"):
@@ -116,8 +116,8 @@ class RemotePlace:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """No other push replaces the database inside the block. Two that begin at once both see the other's marker, and
-        both step back for a while; who is in already stays."""
+        """Hold the marker file that keeps other pushes from replacing the database. Of two pushes that begin at once,
+        both see the other's marker, remove their own and try again later."""
         name = _MARKER + secrets.token_hex(8)
         until = time.monotonic() + _PATIENCE
         while not self._marked_alone(name):
@@ -133,7 +133,7 @@ class RemotePlace:
             self._remove(name)
 
     def _marked_alone(self, name: str) -> bool:
-        """Put the marker there; it stays if it is the only one."""
+        """Write the marker; True if it is the only recent one. Otherwise it is removed."""
         with tempfile.NamedTemporaryFile() as empty:
             self.write(name, Path(empty.name))
         alone = False
@@ -146,7 +146,7 @@ class RemotePlace:
         return alone
 
     def _ages_of_others(self, name: str) -> Iterator[float]:
-        """How many seconds before this marker each other one was written."""
+        """Yield how many seconds before this marker each other marker was written."""
         self._files.invalidate_cache()
         mine = self._files.modified(f"{self._root}/{name}")
         for path in self._files.ls(self._root, detail=False):
@@ -159,7 +159,7 @@ class RemotePlace:
             self._files.rm_file(f"{self._root}/{name}")
 
     def write(self, name: str, source: Path) -> None:
-        """Put a file there, whole or not at all."""
+        """Write a file to the address, whole or not at all."""
         path = f"{self._root}/{name}"
         with self._explained():
             if self._is_local:
@@ -189,12 +189,12 @@ class RemotePlace:
 
 
 def _is_plain(info: dict[str, Any]) -> bool:
-    """Is it a file, and neither a link, a pipe nor a device?"""
+    """True if it is a regular file, not a link, a pipe or a device."""
     return info["type"] == "file" and not info.get("islink")
 
 
 def push(store: Path, address: str) -> Transfer:
-    """Bring what a store holds to an address, where it is merged with what is there."""
+    """Copy the content of a store to an address, and merge it with the store there."""
     place = RemotePlace(address)
     with tempfile.TemporaryDirectory(prefix="driftline-push-") as name:
         folder = Path(name)
@@ -219,7 +219,7 @@ def push(store: Path, address: str) -> Transfer:
 
 
 def _merged_with(place: RemotePlace, folder: Path, *, there: bool) -> tuple[Path, MergeResult]:
-    """A database of what is there and what is pushed, in one file."""
+    """Merge the pushed database with the one at the address; returns the file and the result of the merge."""
     both = folder / "both"
     shutil.rmtree(both, ignore_errors=True)
     both.mkdir()
@@ -234,7 +234,7 @@ def _merged_with(place: RemotePlace, folder: Path, *, there: bool) -> tuple[Path
 
 
 def _send_objects(store: Path, place: RemotePlace, done: Transfer) -> list[str]:
-    """Send what is missing there, and say what is damaged here."""
+    """Send the objects that are missing at the address; returns messages about damaged ones here."""
     there = place.sizes()
     told: list[str] = []
     here = {f"objects/{path.parent.name}/{path.name}": path for path in sorted((store / "objects").glob("*/*"))}
@@ -262,8 +262,8 @@ def _send_objects(store: Path, place: RemotePlace, done: Transfer) -> list[str]:
 
 
 def pull(address: str, store: Path, *, limit: int = LIMIT) -> Transfer:
-    """Bring what lies at an address into a store, which is made if it is not there; nothing if that is more than
-    `limit` bytes."""
+    """Merge the store at an address into a local one, which is created if needed. Refused if more than `limit` bytes
+    would be fetched."""
     place = RemotePlace(address)
     with tempfile.TemporaryDirectory(prefix="driftline-pull-") as name:
         theirs = Path(name) / "theirs"
@@ -287,7 +287,7 @@ def pull(address: str, store: Path, *, limit: int = LIMIT) -> Transfer:
 
 
 def _missing(sizes: dict[str, int], store: Path) -> dict[str, int]:
-    """The objects there that are not here, with their sizes."""
+    """Return the objects that are only at the address, with their sizes."""
     return {
         name: size
         for name, size in sizes.items()
@@ -296,7 +296,7 @@ def _missing(sizes: dict[str, int], store: Path) -> dict[str, int]:
 
 
 def _require_room(place: RemotePlace, store: Path, limit: int) -> None:
-    """Refuse more than the limit before any of it is fetched: no more of a file is read than its size."""
+    """Refuse, before anything is fetched, if more than `limit` bytes are missing here."""
     sizes = place.sizes()
     size = sizes.get(_DATABASE, 0) + sum(_missing(sizes, store).values())
     if size > limit:
@@ -307,7 +307,7 @@ def _require_room(place: RemotePlace, store: Path, limit: int) -> None:
 
 
 def _fetch_objects(place: RemotePlace, store: Path, folder: Path, done: Transfer) -> list[str]:
-    """Fetch what is missing here, and say what is damaged there."""
+    """Fetch the objects that are missing here; returns messages about damaged ones at the address."""
     kept = Objects(store.resolve() / "objects", store)
     told: list[str] = []
     missing = _missing(place.sizes(), store)
@@ -327,6 +327,6 @@ def _fetch_objects(place: RemotePlace, store: Path, folder: Path, done: Transfer
 
 
 def _digest(name: str) -> str:
-    """The digest in the name of an object or of a data file."""
+    """Return the digest in the name of an object or a data file."""
     _, folder, rest = name.split("/")
     return rest.removesuffix(".data") if rest.endswith(".data") else folder + rest

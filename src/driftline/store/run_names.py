@@ -1,5 +1,5 @@
-"""A name of its own for each run of long work (a hunt, an audit), inside the JSON that describes it: two machines may
-begin the same work in the same second, and numbers change when stores are merged.
+"""Unique names for runs of long work (hunts, audits), stored in the JSON that describes them: two machines may begin
+the same work in the same second, and numbers change in a merge.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ def with_run_name(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split_run_name(described: Any) -> tuple[dict[str, Any], str]:
-    """The description as it was given, and the name; none in what an older release wrote. What is damaged describes
-    nothing."""
+    """Split a description into the original one and the run's name, which is empty if an older release wrote it. A
+    damaged description becomes empty."""
     if not isinstance(described, Mapping):
         return {}, ""
     plain = {key: value for key, value in described.items() if key != _KEY}

@@ -1,5 +1,5 @@
-"""What the store keeps of hunts among schedules: the plan of each, and its batches as soon as they are settled, so that
-a killed hunt goes on where it was."""
+"""The store's tables of hunts among schedules: the plan of each, and its finished batches, so that a killed hunt can be
+resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driftline.store.store import Store, now
 
 @dataclass(frozen=True)
 class BatchBody:
-    """What came of one batch of schedules."""
+    """The results of one batch of schedules."""
 
     outcomes: Mapping[str, int] = field(default_factory=dict)  # `right`, or the kind of failure -> schedules
     steps: int = 0  # that were taken
@@ -28,7 +28,7 @@ class BatchBody:
 
 @dataclass(frozen=True)
 class ScheduleHuntEntry:
-    """One hunt: what was asked for, and when."""
+    """One hunt among schedules: its plan and its times."""
 
     id: int
     plan: Mapping[str, Any]
@@ -58,7 +58,7 @@ class ScheduleLog:
         return next(iter(self._entries("WHERE finished = '' ORDER BY id DESC LIMIT 1")), None)
 
     def keep(self, hunt: ScheduleHuntEntry, number: int, body: BatchBody, seconds: float) -> None:
-        """A batch is settled. How long the hunt has run is kept with it: a kill leaves no chance to say it later."""
+        """Store a finished batch, with the time that the hunt has run: a killed hunt could not store it later."""
         with self._store.transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO schedule_batches VALUES (?, ?, ?)",

@@ -32,7 +32,7 @@ STATEMENTS = (
     " rule TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (audit, step, rule))",
     "CREATE TABLE diagnoses (bug TEXT NOT NULL REFERENCES bugs (id), step TEXT NOT NULL, body TEXT NOT NULL,"
     " created TEXT NOT NULL, PRIMARY KEY (bug, step))",
-    # What lists are chosen by, and how a case finds its bug. A damaged fingerprint must not end it.
+    # Indexes for the filters of lists, and from a case to its bug. A damaged fingerprint must not cause an error.
     "CREATE INDEX bugs_by_compiler ON bugs"
     " (CASE WHEN json_valid(fingerprint) THEN json_extract(fingerprint, '$.backend') END,"
     " CASE WHEN json_valid(fingerprint) THEN json_extract(fingerprint, '$.kind') END)",
@@ -44,7 +44,7 @@ STATEMENTS = (
     # A list needs the release of every finding: read off the index, not out of 200,000 logs.
     "CREATE INDEX findings_by_release ON findings"
     " (bug, CASE WHEN json_valid(execution) THEN json_extract(execution, '$.version') END)",
-    # What language models were asked and answered, what they say of rules, and the rules as they were shown.
+    # Requests to language models with answers, their requirements of rules, and the rules as they were shown.
     "CREATE TABLE model_answers (key TEXT PRIMARY KEY, request TEXT NOT NULL, answer TEXT NOT NULL,"
     " created TEXT NOT NULL)",
     "CREATE TABLE requirements (rule TEXT NOT NULL, source TEXT NOT NULL, prompt INTEGER NOT NULL,"
@@ -55,7 +55,7 @@ STATEMENTS = (
     " finished TEXT NOT NULL, seconds REAL NOT NULL)",
     "CREATE TABLE schedule_batches (hunt INTEGER NOT NULL REFERENCES schedule_hunts (id), number INTEGER NOT NULL,"
     " body TEXT NOT NULL, PRIMARY KEY (hunt, number))",
-    # What single checks came to, passes included: what was tested, not only what is wrong.
+    # The results of single checks, passes included, to show what was tested.
     "CREATE TABLE checks (program TEXT NOT NULL, target TEXT NOT NULL, name TEXT NOT NULL, form TEXT NOT NULL,"
     " version TEXT NOT NULL, judgement TEXT NOT NULL, runs INTEGER NOT NULL, fails INTEGER NOT NULL,"
     " last TEXT NOT NULL, PRIMARY KEY (program, target))",
@@ -81,7 +81,7 @@ def make_tables(database: sqlite3.Connection, path: Path) -> None:
 
 
 def check_version(database: sqlite3.Connection, path: Path) -> None:
-    """Raise StoreError for a store of another layout."""
+    """Raise StoreError if the store's layout is not that of this release."""
     if (version := _version(database)) != SCHEMA:
         raise StoreError(
             f"The store {path} was written by another release of Driftline (layout {version}, this release reads"

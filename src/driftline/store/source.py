@@ -1,6 +1,6 @@
-"""A store that is only read, whatever else happens to it: the sources of a merge, and what is pushed.
+"""Stores that are only read: the sources of a merge, and a store that is pushed.
 
-Nothing is written into its folder. One that a hunt is writing is read as it was when the reading began (SQLite's
+Nothing is written into their folders. A store that a hunt is writing is read as it was when the reading began (SQLite's
 write-ahead log).
 """
 
@@ -20,7 +20,7 @@ from driftline.store.store import explained
 
 
 class SourceStore:
-    """A store that is open for reading."""
+    """A store that is open for reading only."""
 
     def __init__(
         self, path: Path, database: sqlite3.Connection, *, unguarded: bool, state: tuple[int, int, int]
@@ -31,19 +31,18 @@ class SourceStore:
         self._state = state  # of the file, before it was opened
 
     def disturbed(self) -> bool:
-        """Has somebody written a store that is read without locks, or begun to? Then what was read may not fit
-        together."""
+        """True if the store was written while it was read without locks; what was read may then be inconsistent."""
         return self._unguarded and ((self.path / "store.db-wal").exists() or _state(self.path) != self._state)
 
 
 def _state(path: Path) -> tuple[int, int, int]:
-    """What changes when a database is written or replaced."""
+    """Return a value that changes when the database is written or replaced."""
     state = (path / "store.db").stat()
     return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def require_source(path: Path) -> None:
-    """Refuse a folder that holds no store, and a store of another layout, before anything else is done."""
+    """Raise if the folder holds no store, or a store of another layout."""
     with open_source(path):
         pass
 
@@ -66,7 +65,7 @@ def open_source(path: Path) -> Iterator[SourceStore]:
 
 
 def _database(path: Path, stack: contextlib.ExitStack) -> tuple[sqlite3.Connection, bool]:
-    """The database to read, and whether it is read without locks: a lock of ours would leave files in the folder."""
+    """Open the database for reading; the flag is True if it is read without locks, which would leave files behind."""
     place, how = path, "immutable=1"
     if (path / "store.db-wal").exists():
         if (path / "store.db-shm").exists():
@@ -84,5 +83,5 @@ def _connected(file: Path, how: str) -> sqlite3.Connection:
 
 
 def _text(held: bytes) -> str:
-    """Bytes that are no text must not end the reading: the row is found to be damaged later."""
+    """Decode bytes that may not be valid text, so that reading continues; the row is found to be damaged later."""
     return held.decode("utf-8", "surrogateescape")

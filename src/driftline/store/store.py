@@ -63,7 +63,7 @@ class Finding:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """What was measured."""
+        """The measurements behind the finding's verdict."""
         return Evidence.from_json(self.verdict.get("evidence") or {})
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Bug:
-    """A fingerprint with everything known of it."""
+    """A bug: its fingerprint, status, summary and findings."""
 
     id: str
     fingerprint: Fingerprint
@@ -98,7 +98,7 @@ class Bug:
 
 
 def sound_bugs(store: Store, names: Sequence[str] | None = None) -> Iterator[Bug]:
-    """All bugs with their findings, or those of these names; one that is damaged is left out, and is a gap."""
+    """Yield all bugs with their findings, or those of these names; a damaged bug is skipped and noted as a gap."""
     for name in names if names is not None else [bug.id for bug in store.bugs()]:
         try:
             yield store.bug(name)
@@ -107,7 +107,7 @@ def sound_bugs(store: Store, names: Sequence[str] | None = None) -> Iterator[Bug
 
 
 class Store:
-    """An open store. `Store.create` to write, `Store.open` to browse what is there."""
+    """An open store. `Store.create` opens it for writing, `Store.open` for reading."""
 
     def __init__(
         self, path: Path, database: sqlite3.Connection, copied: tempfile.TemporaryDirectory[str] | None = None
@@ -115,15 +115,15 @@ class Store:
         self.path = path  # as the user wrote it, for messages
         self._objects = Objects(path.resolve() / "objects", path)  # workers have another working directory
         self._database = database
-        self._copied = copied  # what a store that cannot be written was copied to
-        self.gaps: list[str] = []  # what could not be read, in sentences
+        self._copied = copied  # the temporary copy of a store that cannot be written
+        self.gaps: list[str] = []  # sentences about what could not be read
         self._writing = threading.RLock()  # one connection, several threads
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
     @staticmethod
     def create(path: Path) -> Store:
-        """Open for writing; make it if it is not there."""
+        """Open a store for writing; it is created if it does not exist."""
         with explained(path):
             private_folder(path)
             own_folder(path / "objects")
@@ -146,7 +146,7 @@ class Store:
 
     @staticmethod
     def open(path: Path) -> Store:
-        """Open what exists, also where nothing may be written."""
+        """Open an existing store, also on a read-only file system."""
         if not (path / "store.db").is_file():
             raise StoreError(f"There is no store in {path}. Run driftline check first, or name another with --store.")
         if os.access(path, os.W_OK) and os.access(path / "store.db", os.W_OK):
@@ -177,12 +177,12 @@ class Store:
     # -- objects -----------------------------------------------------------------------------------------------------
 
     def put_file(self, path: Path) -> str:
-        """Keep a copy of a file under its content hash; of a big one, a link."""
+        """Keep a copy of a file under its content hash (a link to a large one), and return the hash."""
         with explained(self.path):
             return self._objects.put(path)
 
     def _put_program(self, program: Program) -> None:
-        """A program with the files beside it: they are named by their content, and lie beside it here too."""
+        """Keep a program and its data files, which are named by their content and lie beside it in the store too."""
         digest = self.put_file(program.path)
         if digest != program.digest:
             raise DriftlineError(
@@ -194,7 +194,7 @@ class Store:
                 self._objects.put_data(path, self.object_path(digest))
 
     def put_tensors(self, arrays: Arrays) -> str:
-        """Keep named arrays; the digest finds them again."""
+        """Keep named arrays, and return the digest that `load_tensors` finds them by."""
         with explained(self.path), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tensors"
             save_tensors(path, arrays)
@@ -209,7 +209,7 @@ class Store:
     # -- cases -------------------------------------------------------------------------------------------------------
 
     def save_case(self, case: Case) -> str:
-        """Keep a case with its program and inputs; the same case twice is one."""
+        """Keep a case with its program and inputs, and return its id; equal cases are stored once."""
         program = case.program.to_json()
         self._put_program(case.program)
         samples = [{"object": self.put_tensors(s.arrays), "origin": s.origin} for s in case.samples]
@@ -286,8 +286,8 @@ class Store:
         execution: dict[str, Any],
         keep: bool = False,
     ) -> Bug:
-        """Record a sighting. A known bug gets one finding more; its status stays what people made it. With `keep`, a
-        finding about the same case stays as it is."""
+        """Record a finding of a bug, and return the bug. A status that a person set is kept. With `keep`, an existing
+        finding for the same case stays unchanged."""
         case_id = self.save_case(case.only(target))
         moment = now()
         with self.transaction() as database:
@@ -316,11 +316,11 @@ class Store:
         return self.bug(fingerprint.bug_id)
 
     def note_sighting(self, bug_id: str, finding: Finding, facts: dict[str, Any]) -> None:
-        """Keep with a finding what is now known of its smallest program: causes are held against that."""
+        """Add to a finding the facts about its smallest program, which causes are matched against."""
         self._note(bug_id, finding, "sighting", facts)
 
     def note_smallest(self, bug_id: str, finding: Finding, form: dict[str, Any]) -> None:
-        """Keep with a finding the smallest program that fails: its case, and what a title says of it."""
+        """Add to a finding the smallest failing program: its case, and the facts for a title."""
         self._note(bug_id, finding, SMALLEST, form)
 
     def _note(self, bug_id: str, finding: Finding, key: str, value: dict[str, Any]) -> None:
@@ -332,12 +332,12 @@ class Store:
             )
 
     def bugs(self) -> list[Bug]:
-        """All bugs, the newest first, without their findings. A damaged one is left out, and is a gap."""
+        """Return all bugs without their findings, newest first. A damaged row is skipped and noted as a gap."""
         rows = self.query(f"SELECT {BUG_COLUMNS} FROM bugs ORDER BY first_seen DESC, id")
         return [bug for row in rows if (bug := self.sound_bug(row))]
 
     def sound_bug(self, row: tuple[str, ...]) -> Bug | None:
-        """A bug without its findings; nothing, and a gap, when it is damaged."""
+        """Return the bug of a row, without findings; if the row is damaged, note a gap and return None."""
         try:
             return self._bug(row)
         except StoreError as error:
@@ -354,12 +354,12 @@ class Store:
             ) from error
 
     def note_gap(self, sentence: str) -> None:
-        """Something could not be read, and the rest goes on without it."""
+        """Remember a sentence about something that could not be read."""
         if sentence not in self.gaps:
             self.gaps.append(sentence)
 
     def sound_json(self, text: str, what: str, kind: Any = None) -> Any:
-        """What a row holds, as a value of a kind where one is given; nothing, and a gap, when it is damaged."""
+        """Parse the JSON of a row, as a value of `kind` if given; if it is damaged, note a gap and return None."""
         try:
             held = shallow_json(text)
             return held if kind is None else decode(kind, held)
@@ -368,7 +368,7 @@ class Store:
             return None
 
     def bug(self, name: str) -> Bug:
-        """One bug with its findings, by its name or an unambiguous beginning of it."""
+        """Return a bug with its findings, by its id or an unambiguous prefix of it."""
         after = f"{name}\U0010ffff"  # a range of the primary key, which LIKE would not use
         rows = self.query(f"SELECT {BUG_COLUMNS} FROM bugs WHERE id >= ? AND id < ? ORDER BY id", (name, after))
         exact = [row for row in rows if row[0] == name] or rows
@@ -391,7 +391,8 @@ class Store:
         return replace(bug, findings=findings)
 
     def sound_finding(self, bug: str, row: Sequence[str]) -> Finding | None:
-        """A finding from its row (case, target, verdict, execution, moment); None, and a gap, when it is damaged."""
+        """Return the finding of a row (case, target, verdict, execution, time); if damaged, note a gap and return
+        None."""
         verdict, execution = (self.sound_json(text, f"A finding of {bug}") for text in row[2:4])
         if verdict is None or execution is None:
             return None
@@ -415,7 +416,8 @@ class Store:
     # -- plumbing ----------------------------------------------------------------------------------------------------
 
     def query(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-        """The rows that answer a question. A row with bytes in the place of text or numbers is damaged: a gap."""
+        """Return the rows of a query. A row with bytes in place of text or numbers is damaged: it is skipped and noted
+        as a gap."""
         with explained(self.path), self._writing:
             try:
                 rows = self._database.execute(sql, parameters).fetchall()
@@ -429,7 +431,7 @@ class Store:
         return sound
 
     def _undecoded(self, sql: str, parameters: tuple[Any, ...]) -> list[Any]:
-        """The rows once more, with what is no text in them as signs for that: one row must not hide the others."""
+        """Run a query again with invalid text replaced by U+FFFD, so that one damaged row does not hide the others."""
         self._database.text_factory = lambda held: held.decode("utf-8", "replace")
         try:
             return self._database.execute(sql, parameters).fetchall()
@@ -460,13 +462,13 @@ def _bug(row: tuple[str, ...]) -> Bug:
 
 
 def case_name(body: str) -> str:
-    """The id of a case: it follows from what the case holds."""
+    """Return the id of a case: the hash of its content."""
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:
-    """Let readers and a writer work at the same time. SQLite does not wait for this lock by itself, and two processes
-    may make a store at the same moment."""
+    """Switch to write-ahead logging, so that readers and a writer can work at the same time. Retries for a minute,
+    since SQLite does not wait for this lock and two processes may create a store at the same moment."""
     until = time.monotonic() + 60
     while True:
         try:
@@ -479,7 +481,7 @@ def _write_ahead(database: sqlite3.Connection) -> None:
 
 
 def _opened(database: Path, path: Path, how: str) -> sqlite3.Connection:
-    """A database to read; what is wrong with it shows at once."""
+    """Open a database for reading, and check its schema, layout and file at once."""
     address = f"{database.resolve().as_uri()}?{how}"
     opened = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     try:
@@ -494,7 +496,7 @@ def _opened(database: Path, path: Path, how: str) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """What the file system and SQLite complain of, in one sentence."""
+    """Turn errors of the file system and of SQLite into a `StoreError` with one sentence."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -508,7 +510,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def _is_full(path: Path) -> bool:
-    """SQLite calls it an I/O error when there is no room for its shared memory."""
+    """True if the disk of a path has less than 1 MiB left. SQLite reports that as an I/O error."""
     with contextlib.suppress(OSError):
         state = os.statvfs(next(place for place in (path, *path.absolute().parents) if place.exists()))
         return state.f_bavail * state.f_frsize < (1 << 20)
@@ -540,5 +542,5 @@ def _sentence(path: Path, trouble: str) -> str:
 
 
 def now() -> str:
-    """The present moment, as the store writes it."""
+    """Return the present time in the format of the store."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -18,7 +18,7 @@ _NAMES = {"torch": "program.py", "jax": "program.py", "onnx": "program.onnx"}
 
 @dataclass(frozen=True)
 class DrawnProgram:
-    """What `programs()` draws. `driftline.check` and the fixture `driftline_check` take it as it is."""
+    """A program that `programs()` drew. `driftline.check` and the fixture `driftline_check` accept it directly."""
 
     form: str  # torch, onnx, jax
     content: str | bytes = field(repr=False)  # Python text with a factory `program`, or a serialised ONNX model
@@ -31,13 +31,13 @@ class DrawnProgram:
         return self.graph.operators
 
     def __repr__(self) -> str:
-        """What Hypothesis prints of an example."""
+        """Return the text that Hypothesis prints for an example."""
         given = ", ".join(f"{name}: {array.dtype}{list(array.shape)}" for name, array in self.inputs.items())
         return f"<{self.form} program: {' > '.join(self.operators)} ({given})>"
 
     def load(self) -> tuple[Any, Any]:
-        """The live program and its arguments, for a compiler of your own: a module with a tuple of tensors, a function
-        of jnp with a tuple of arrays, or an ONNX model with its arrays by name. Imports the framework."""
+        """Return the live program and its arguments, for your own compiler: a module with a tuple of tensors, a jnp
+        function with a tuple of arrays, or an ONNX model with arrays by name. Imports the framework."""
         if isinstance(self.content, bytes):
             import onnx
 
@@ -52,7 +52,7 @@ class DrawnProgram:
         return program, tuple(self.inputs.values())
 
     def open(self, pool: Pool, options: CheckOptions) -> LoadedProgram:
-        """As a program that was named on the command line, with these inputs as its example."""
+        """Open it like a program named on the command line, with the drawn inputs as the example."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / _NAMES[self.form]
             if isinstance(self.content, bytes):

@@ -1,8 +1,8 @@
-"""A drawn program that failed, made smaller by the reducer in place of Hypothesis.
+"""Shrinks a drawn program that failed with the reducer instead of Hypothesis.
 
-Hypothesis makes an example smaller by running the test on smaller draws, one after another; every one would be compiled
-and confirmed. The reducer knows what a program is, asks for many parts of it at a time, and keeps the failure the same.
-So once a program has failed, other draws of the same test are discarded unseen, and Hypothesis reports this one.
+Hypothesis shrinks an example by running the test on smaller draws, one after another, each of which would be compiled
+and confirmed. The reducer knows the structure of programs, tries many parts at a time, and keeps the failure the same.
+So once a program has failed, other draws of the same test are discarded untested, and Hypothesis reports this one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN = 60  # lines of a program
 
 
 def discard() -> NoReturn:
-    """This example says nothing: Hypothesis draws another."""
+    """Reject this example, so that Hypothesis draws another."""
     from hypothesis import reject
 
     reject()
@@ -32,14 +32,14 @@ def discard() -> NoReturn:
 
 @dataclass(frozen=True)
 class Falsified:
-    """The program that failed first in a test, and what is said of it."""
+    """The first failing program of a test, with the text that reports it."""
 
     program: DrawnProgram
     told: str
 
     @staticmethod
     def of(program: DrawnProgram, result: CheckResult, told: str, budget: float) -> Falsified:
-        """Reduce a failing program for so many seconds; 0: leave it as it is."""
+        """Reduce a failing program for at most `budget` seconds; with 0, keep it as it is."""
         target, bug = next(iter(result.bugs.items()))
         if budget <= 0:
             return Falsified(program, f"{told}\n\n{_indented(program.content)}")
@@ -62,7 +62,7 @@ class Falsified:
         return Falsified(program, "\n".join([told, head, "", _indented(body["program"]["text"]), "", *inputs]))
 
     def is_of(self, program: DrawnProgram) -> bool:
-        """Is it this very program, with these inputs?"""
+        """True if this is the same program with the same inputs."""
         mine, other = self.program.inputs, program.inputs
         same = program.content == self.program.content and list(mine) == list(other)
         return same and all(mine[name].tobytes() == other[name].tobytes() for name in mine)

@@ -31,8 +31,8 @@ _SEEDS = 2**16
 
 
 class ShrinkingDraw(Draw):
-    """Choices as Hypothesis can make them simpler: whole numbers, towards the first option and the lowest number, and
-    away from what happens by chance."""
+    """Random choices in a form that Hypothesis can shrink: integers, towards the first option, the lowest number, and
+    False for `chance`."""
 
     def choice(self, options: Sequence[T]) -> T:
         return options[self.rng.randrange(len(options))]
@@ -54,12 +54,12 @@ def programs(
     grad: bool = False,
     values: Sequence[str] = _VALUES,
 ) -> SearchStrategy[DrawnProgram]:
-    """Valid programs of the operator table, each with inputs that fit it.
+    """Return a strategy of valid programs of the operator table, each with matching inputs.
 
-    `form`: torch, onnx or jax. `operators`: names of the table, default all that the form has. `dtypes`: of the tensors
-    that come in, default all. `min_size` and `max_size`: operators of a program. `grad`: torch programs whose gradients
-    are to be compared, too. `values`: how inputs are filled: random, boundary (the edges of the operators), specials
-    (NaN, infinities, extremes).
+    `form`: torch, onnx or jax. `operators`: names of the table (default: all that the form supports). `dtypes`: of the
+    input tensors (default: all). `min_size` and `max_size`: limits on the number of operators. `grad`: make torch
+    programs whose gradients are compared too. `values`: how inputs are filled: random, boundary (the edges of the
+    operators' domains), specials (NaN, infinities, extremes).
     """
     if form not in FORMS:
         raise DriftlineError(f"form={form!r}: programs are written as {', '.join(FORMS)}.{did_you_mean(form, FORMS)}")
@@ -81,7 +81,7 @@ def programs(
 
 
 def _chosen(form: str, operators: Iterable[str] | None, dtypes: frozenset[str]) -> list[str]:
-    """The operators that can be written so, in the order of the table: the first is the simplest."""
+    """Return the chosen operators that the form and dtypes support, in the table's order: the first is the simplest."""
     language = LANGUAGE[form]
     forms = {name: written for name, one in OPERATORS.items() if (written := one.form(language))}
     known = {dtype for written in forms.values() for dtype in written.dtypes}
@@ -115,8 +115,8 @@ def _made(
 
 
 def compiler_settings(max_examples: int = 50, **more: Any) -> settings:
-    """Settings for property tests that compile: no deadline, and no complaint about what is slow or discarded. Put it
-    above `@given`, as `hypothesis.settings`, whose arguments it takes."""
+    """Return Hypothesis settings for tests that compile: no deadline, no complaint about slow or discarded examples.
+    Use it above `@given` in place of `hypothesis.settings`, whose arguments it accepts."""
     checks = [
         HealthCheck.function_scoped_fixture,
         HealthCheck.differing_executors,

@@ -1,4 +1,4 @@
-"""For people who test with compilers, who write backends, and for the tests of Driftline itself.
+"""Tools for tests that use compilers, for authors of backends, and for Driftline's own tests.
 
 `known_failing_targets`, `requires` and `assert_close_by_rounding` are for tests of your own; pytest finds the plugin
 with the fixtures by itself. `BackendConformance` is a pytest suite to inherit from. The planted backends are compilers
@@ -58,12 +58,12 @@ __all__ = [
 
 
 def planted_plugin() -> str:
-    """The path to give to `--plugin` so that the planted backends can be named as targets."""
+    """Return the path to give to `--plugin` so that the planted backends can be named as targets."""
     return str(Path(__file__).with_name("planted.py"))
 
 
 def plants_plugin() -> str:
-    """The path to give to `--plugin` so that faults can be planted into real compilers: `tvm:plant=off-by-one`."""
+    """Return the path to give to `--plugin` so that faults can be planted into compilers: `tvm:plant=off-by-one`."""
     return str(Path(__file__).with_name("plants.py"))
 
 

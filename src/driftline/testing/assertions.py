@@ -31,11 +31,11 @@ class ScenarioKeywords(ScriptKeywords, total=False):
 
 
 class JudgedWrong(AssertionError):
-    """A compiler, or a result, was judged and is wrong. What else may go wrong in a test is something else."""
+    """Raised when a compiler or a result is judged wrong. Any other problem of a test raises another exception."""
 
 
 def failure_text(result: CheckResult) -> str:
-    """What a person needs of the targets that failed: the verdicts, the worst place of each, and what to type next."""
+    """Describe the failed targets of a check: verdict, reason, worst element, and the commands to run next."""
     lines: list[str] = []
     for row in result.results:
         if row.verdict.judgement is not Judgement.FAIL:
@@ -53,15 +53,15 @@ def failure_text(result: CheckResult) -> str:
 
 
 def assert_close_by_rounding(actual: Any, expected: Any, program: Any, inputs: Any, *, arithmetic: str = "") -> None:
-    """Is `actual` what `program` gives for `inputs`, as far as legal rounding may move it?
+    """Check that `actual` is what `program` computes for `inputs`, within the error that legal rounding allows.
 
-    For numbers that come from somewhere else: a device, a log, another team. `program` is an nn.Module or torch
-    function, an ONNX model, or a name as in 'file.py:make'; `inputs` are its arguments, as a tuple or a dict. No
-    tolerance is chosen: the program says how far each element may move. `expected`, if it is not None, is held against
-    the program too, so that a wrong expectation is not taken for a wrong result. `arithmetic` is what the device
-    declares, as in `onnxruntime:arithmetic=half-accumulation`.
+    For results that come from elsewhere: a device, a log, another team. `program` is an nn.Module or torch function, an
+    ONNX model, or a name such as 'file.py:make'; `inputs` are its arguments, as a tuple or a dict. There is no
+    tolerance to choose: it is computed from the program for each element. `expected`, if it is not None, is checked in
+    the same way, so that a wrong expectation is not mistaken for a wrong result. `arithmetic` is the arithmetic that
+    the device declares, as in `onnxruntime:arithmetic=half-accumulation`.
 
-    Raises `JudgedWrong` when it is wrong, and `DriftlineError` when that cannot be told.
+    Raises `JudgedWrong` if a result is wrong, and `DriftlineError` if it cannot be judged.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     checker = shared_checker()
@@ -89,13 +89,14 @@ def assert_close_by_rounding(actual: Any, expected: Any, program: Any, inputs: A
 
 
 def assert_scenario(scenario: Callable[[Any], object] | str, **settings: Unpack[ScenarioKeywords]) -> None:
-    """Check that a function does the same with and without the compiler, call by call, in all that a user can see.
+    """Check that a function behaves the same with and without the compiler, call by call, in everything that a user can
+    observe.
 
-    `scenario` is a function at the top of its file whose only parameter is `compile`, or `FILE.py:NAME`. A worker
-    executes the file and calls the function; what the file imports must be installed. `settings` are those of
+    `scenario` is a function at the top level of its file whose only parameter is `compile`, or `FILE.py:NAME`. A worker
+    executes the file and calls the function; modules that the file imports must be installed. `settings` are those of
     `driftline.check_script`.
 
-    Raises `JudgedWrong` when a target differs from eager, and `DriftlineError` when no target could be compared.
+    Raises `JudgedWrong` if a target differs from eager, and `DriftlineError` if no target could be compared.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     found = check_script(scenario if isinstance(scenario, str) else _place_of(scenario), **settings)
@@ -106,7 +107,7 @@ def assert_scenario(scenario: Callable[[Any], object] | str, **settings: Unpack[
 
 
 def _place_of(scenario: Callable[[Any], object]) -> str:
-    """The function as `FILE.py:NAME`."""
+    """Return the function as `FILE.py:NAME`. Raises `DriftlineError` if it is not at the top level of a file."""
     file = inspect.getsourcefile(scenario)
     if file is None or scenario.__qualname__ != scenario.__name__:
         raise DriftlineError(f"{scenario.__qualname__} is not at the top of a file, which a worker could execute.")
@@ -123,6 +124,6 @@ def _scenario_text(found: ScriptCheck) -> str:
 
 
 def _named(values: Any, what: str) -> Arrays:
-    """Tensors of any framework, alone, in a list or by name, as arrays with names."""
+    """Convert tensors of any framework (one, a list, or a mapping by name) to NumPy arrays by name."""
     named = values if isinstance(values, Mapping) else flatten(values, what)
     return {name: to_array(value) for name, value in named.items() if is_tensor(value) or hasattr(value, "__array__")}

@@ -1,4 +1,4 @@
-"""A server of `/v1/chat/completions` that says what a test tells it to, with every fault that real ones have.
+"""A server of `/v1/chat/completions` whose replies, and faults of real servers, are chosen by the test.
 
     with ChatServer(lambda body: reply("hello")) as server:
         ...  # OPENAI_BASE_URL = server.url
@@ -20,7 +20,7 @@ MODEL = "scripted-1"
 
 @dataclass(frozen=True)
 class ChatReply:
-    """What goes over the wire: `body` as JSON, or `raw` as it is."""
+    """One HTTP response: `body` is sent as JSON, `raw` is sent unchanged."""
 
     status: int = 200
     body: Any = None
@@ -28,11 +28,11 @@ class ChatReply:
     headers: Mapping[str, str] = field(default_factory=dict)
     dropped: bool = False  # the connection is closed without a word
     cut: bool = False  # closed in the middle of the body
-    silent: bool = False  # nothing is said until the server ends
+    silent: bool = False  # no reply is sent until the server ends
 
 
 def reply(text: Any, *, finish: str | None = "stop", usage: tuple[int, int] | None = (100, 50)) -> ChatReply:
-    """An answer of a model. `finish=None` is a stream that was cut; `usage=None` a server that does not count."""
+    """Return a model's answer. `finish=None` imitates a cut stream, `usage=None` a server that counts no tokens."""
     body: dict[str, Any] = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -60,12 +60,12 @@ Script = Callable[[dict[str, Any]], ChatReply]
 
 
 class ChatServer:
-    """Runs in a thread of the test, on a port of its own."""
+    """An HTTP server for tests; it runs in a thread, on its own port."""
 
     def __init__(
         self, script: Script | Sequence[ChatReply], *, key: str = "", models: Sequence[str] = (MODEL,)
     ) -> None:
-        """`key`: the only one that is taken; empty: any. `models`: those that are listed; none: there is no list."""
+        """`key`: the only API key that is accepted; empty accepts any. `models`: the listed models; empty: no list."""
         self.requests: list[dict[str, Any]] = []  # bodies of chat requests, in their order
         self.connections = 0
         self._script = script
@@ -152,6 +152,6 @@ class ChatServer:
                 self.close_connection |= answer.cut
 
             def log_message(self, *_: object) -> None:
-                """Tests print nothing."""
+                """Do nothing: tests print no access log."""
 
         return Handler

@@ -69,7 +69,7 @@ BACKENDS.get(sys.argv[1])
 
 @cache
 def _checker() -> Checker:
-    """One pool for all suites of a test run: frameworks are imported once."""
+    """Return the checker that all suites of a test run share, so that each framework is imported once."""
     pool = Pool()
     atexit.register(pool.close)
     return Checker(pool)
@@ -80,12 +80,12 @@ def _opened(program: SuiteProgram) -> LoadedProgram:
     return open_source(program.bundle, _checker().pool, CheckOptions(), name=program.name)
 
 
-# What Driftline itself needs can be neither blocked nor blamed.
+# Packages that Driftline itself needs are not blocked.
 OWN_DEPENDENCIES = ("numpy", "ml_dtypes", "psutil")
 
 
 class BackendConformance:
-    """Inherit, name the backend, run pytest."""
+    """The base class of a backend's conformance tests: inherit from it and set `backend`."""
 
     backend: ClassVar[str]
     plugins: ClassVar[tuple[str, ...]] = ()
@@ -101,7 +101,7 @@ class BackendConformance:
 
     @classmethod
     def plugin_paths(cls) -> tuple[str, ...]:
-        """Absolute, since workers have another working directory."""
+        """Return the absolute paths of the plugins: workers have another working directory."""
         beside = Path(sys.modules[cls.__module__].__file__ or ".").parent
         return tuple(str((Path(p) if Path(p).exists() else beside / p).resolve()) for p in cls.plugins)
 
@@ -112,14 +112,14 @@ class BackendConformance:
 
     @classmethod
     def frameworks(cls) -> list[str]:
-        """The frameworks whose programs the backend takes as they are, without conversion."""
+        """The frameworks whose programs the backend accepts without conversion."""
         names = (form.partition(":")[2] or form for form in cls.loaded().accepts)
         return [name for name in dict.fromkeys(names) if name in FRAMEWORKS]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         try:
             frameworks = self.frameworks()
-        except DriftlineError:  # a file that cannot be loaded is told by each of the tests, not by a failed collection
+        except DriftlineError:  # each test reports a file that cannot be loaded, not the collection
             for name in {"suite_program", "framework"} & set(metafunc.fixturenames):
                 metafunc.parametrize(name, [None], ids=["not-loaded"])
             return
@@ -135,7 +135,7 @@ class BackendConformance:
 
     @pytest.fixture
     def available(self) -> Availability:
-        """Skips, with the reason, where the compiler cannot run. A plugin whose worker does not start is broken."""
+        """Skip the test if the compiler cannot run here. Fail it if the compiler is installed but unusable."""
         found = self._probe()
         if not found.available and self.plugins and self.loaded().installed().available:
             pytest.fail(f"{self.backend} is installed and cannot be used: {found.reason}")
@@ -160,7 +160,7 @@ class BackendConformance:
             assert not (declared.values and declared.default) or declared.default in declared.values, name
 
     def test_loads_without_the_compiler(self) -> None:
-        """The parent process reads the declaration; it must not pay for, or crash with, the compiler."""
+        """The declaration loads while the compiler cannot be imported: the parent process never imports compilers."""
         blocked = {*COMPILERS, self.loaded().module.partition(".")[0]} - {"", *OWN_DEPENDENCIES}
         done = subprocess.run(
             [sys.executable, "-c", _IMPORT_WITHOUT, self.backend, ",".join(blocked), *self.plugin_paths()],
@@ -244,7 +244,7 @@ class BackendConformance:
         assert not report.answer.changed
 
     def test_does_not_hide_a_failure(self, framework: str, available: Availability) -> None:
-        """The program raises; a result instead, if the compiler gives one, must not be taken for right."""
+        """The program raises an exception; if the compiler returns a result instead, the result must not pass."""
         result = self._check(programs.failing(framework))
         assert result.execution.outcome is not Outcome.OK or result.verdict.judgement is not Judgement.PASS, _told(
             result

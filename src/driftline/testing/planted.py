@@ -27,7 +27,7 @@ from driftline.programs.opened import OpenedProgram
 
 
 class _Planted(Backend):
-    """Honest, until a subclass interferes."""
+    """Base of the planted backends: runs programs correctly until a subclass interferes."""
 
     accepts = ("source:torch", "torch", "onnx")
     module = "torch"
@@ -50,7 +50,7 @@ class _Planted(Backend):
 
 
 class _ResultBug(_Planted):
-    """`bug(outputs, inputs, value of the option)` spoils the outputs in place."""
+    """A backend with a bug in its results: `bug(outputs, inputs, value of the option)` changes the outputs in place."""
 
     bug: ClassVar[Callable[[Arrays, Arrays, str], None]]
 
@@ -67,7 +67,7 @@ class _ResultBug(_Planted):
 
 
 class _ProcessBug(_Planted):
-    """`bug(value of the option)` does something to the process, while compiling or while running."""
+    """A backend whose `bug(value of the option)` harms the process, during compilation or during a run."""
 
     bug: ClassVar[Callable[[], None]]
     options = {"stage": Option("when the bug strikes", ("compile", "run"), "run")}
@@ -86,7 +86,7 @@ class _ProcessBug(_Planted):
 
 
 class _OperatorBug(_Planted):
-    """Changes single operators: torch calls as they are made, ONNX nodes before the model is loaded."""
+    """A backend that changes single operators: torch calls while they run, ONNX nodes before the model is loaded."""
 
     torch_bug: ClassVar[Callable[[str, tuple[Any, ...], dict[str, Any], Callable[..., Any], str], Any]]
     onnx_bug: ClassVar[Callable[[Any, Any, str], None]]  # (model, node, value of the option)
@@ -102,7 +102,7 @@ class _OperatorBug(_Planted):
 
 
 def _intercepted(function: Callable[..., Any], bug: Callable[..., Any], value: str) -> Callable[..., Any]:
-    """The callable with `bug` between it and torch; parameters and buffers are still found on it."""
+    """Return a callable whose torch calls go through `bug`; it has the parameters and buffers of `function`."""
     from torch.overrides import TorchFunctionMode
 
     class Interceptor(TorchFunctionMode):
@@ -120,7 +120,7 @@ def _intercepted(function: Callable[..., Any], bug: Callable[..., Any], value: s
 
 
 def _operator_name(func: Any) -> str:
-    """`torch.relu`, `Tensor.relu_` and `aten.relu.default` are all called relu."""
+    """Return the lower-case name of an operator: `torch.relu`, `Tensor.relu_`, `aten.relu.default` are all "relu"."""
     packet = getattr(func, "overloadpacket", func)
     return str(getattr(packet, "__name__", "")).strip("_").lower()
 
@@ -142,7 +142,7 @@ def _double_torch(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], func
 
 
 def _double_onnx(model: Any, node: Any, op: str) -> None:
-    """`y = Op(x)` becomes `honest = Op(x); y = honest + honest`."""
+    """Rewrite `y = Op(x)` as `honest = Op(x); y = honest + honest`."""
     from onnx import helper
 
     if node.op_type.lower() == op.lower():
@@ -155,7 +155,7 @@ def _double_onnx(model: Any, node: Any, op: str) -> None:
 def _double_pattern_torch(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Callable[..., Any], pattern: str
 ) -> Any:
-    """Wrong only where the second operator reads what the first one made: each of them alone is honest."""
+    """Double a result only where the second operator of `pattern` reads a result of the first."""
     import torch
 
     first, second = pattern.lower().split("+")
@@ -179,7 +179,7 @@ _ONNX_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "Reduce
 
 
 def _turn_torch(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Callable[..., Any], _: str) -> Any:
-    """Reduce over the next axis instead."""
+    """Reduce over the next axis instead of the given one."""
     if name in _TORCH_REDUCTIONS and args and getattr(args[0], "ndim", 0) > 1:
         rank = args[0].ndim
         for key in ("dim", "axis"):
@@ -274,7 +274,7 @@ def _hang() -> None:
 
 
 def _eat_memory() -> None:
-    """Slowly enough for a limit to strike first, and with an end in case there is none."""
+    """Allocate memory slowly, so that a memory limit stops the process; raise `MemoryError` at the end otherwise."""
     eaten = []
     for _ in range(512):
         eaten.append(np.ones(32 << 20, np.uint8))
@@ -283,7 +283,7 @@ def _eat_memory() -> None:
 
 
 def _fail_every_second_time() -> None:
-    """Counted over all processes of a run: a fresh process is no cure, nor is it always ill."""
+    """Raise on every second call, counted over all processes of a run, so that a fresh process may fail or succeed."""
     counter = Path(tempfile.gettempdir()).parent / "planted-flaky"  # a worker has a folder of its own in it
     with open(counter, "ab") as file:
         file.write(b".")

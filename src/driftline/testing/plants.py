@@ -1,4 +1,4 @@
-"""Real compilers with one fault planted into what they return: `openvino:plant=off-by-one`. A plugin file.
+"""Real compilers with a fault planted into their results: `openvino:plant=off-by-one`. A plugin file.
 
 Every built-in backend keeps its name and gets one more option. Without it, nothing changes; with it, the compiler runs
 as always and its results are spoilt afterwards. So a failure is made right beside what the compiler really gets wrong,
@@ -42,7 +42,7 @@ def _negated(array: Array) -> Array:
 
 
 def _one_element(array: Array) -> Array:
-    """The middle one, changed by a good deal."""
+    """Change the middle element by a large amount."""
     if array.size:
         flat = array.reshape(-1)
         flat[array.size // 2] = _doubled(_off_by_one(flat[array.size // 2 : array.size // 2 + 1]))[0]
@@ -50,7 +50,7 @@ def _one_element(array: Array) -> Array:
 
 
 def _lost_channel(array: Array) -> Array:
-    """The last channel, or the last element of a vector, is that of a result of zeros; where it is zero, of ones."""
+    """Set the last channel (or the last element of a vector) to zero; elements that are zero become one."""
     if array.ndim:
         place = (slice(None), -1) if array.ndim > 1 else (-1,)
         array[place] = np.where(array[place] == 0, np.ones((), array.dtype), np.zeros((), array.dtype))
@@ -58,7 +58,7 @@ def _lost_channel(array: Array) -> Array:
 
 
 def _lost(array: Array, *, head: bool) -> Array:
-    """A fourth of the last axis."""
+    """Set the first (`head`) or last quarter of the last axis to zero; elements that are zero become one."""
     if array.ndim and array.shape[-1]:
         count = max(1, array.shape[-1] // 4)
         place = (..., slice(None, count) if head else slice(-count, None))
@@ -120,7 +120,7 @@ def _segfault() -> None:
     ctypes.string_at(0)
 
 
-# name -> (what it does, while running?)
+# name -> (action, True if it acts while running)
 PROCESS_FAULTS: dict[str, tuple[Callable[[], None], bool]] = {
     "other-error": (_raise, False),
     "other-error-run": (_raise, True),
@@ -132,7 +132,7 @@ _OPTION = Option(f"the fault that is planted: {', '.join(PLANTS)}; FAULT@DTYPE: 
 
 
 def _spoilt(honest: Compiled, fault: str, dtype: str, arrays: Arrays) -> Arrays:
-    """What the compiler returns, with the fault in it where the dtype occurs."""
+    """Run the program and apply `fault` to its results; with `dtype`, only if an input or output has that dtype."""
     if fault in PROCESS_FAULTS:
         act, running = PROCESS_FAULTS[fault]
         if running and (not dtype or any(array.dtype.name == dtype for array in arrays.values())):

@@ -12,7 +12,7 @@ from driftline.core.program import SourceBundle
 
 @dataclass(frozen=True)
 class SuiteProgram:
-    """One program. `needs` is the dtype without which it says nothing about a backend."""
+    """One program of the suite. A backend that does not support the dtype `needs` may decline it."""
 
     name: str
     framework: str
@@ -30,12 +30,12 @@ def legitimate(frameworks: Iterable[str]) -> list[SuiteProgram]:
 
 
 def hard(framework: str) -> SuiteProgram:
-    """A program that many compilers cannot take; declining it is fine, raising something odd is not."""
+    """Return a program that many compilers do not support: a backend may decline it, but not crash on it."""
     return _HARD[framework]
 
 
 def failing(framework: str) -> SuiteProgram:
-    """A program that raises when it is run: its shapes do not fit."""
+    """Return a program that raises when it is run, because its shapes do not match."""
     return _FAILING[framework]
 
 
@@ -61,7 +61,7 @@ def _function(name: str, framework: str, imports: str, body: str, inputs: str, n
 
 
 def _onnx(name: str, nodes: str, inputs: str, outputs: str, constants: str = "", needs: str = "") -> SuiteProgram:
-    """`inputs` and `outputs` are dicts of name to array; the arrays of the outputs give dtype and shape alone."""
+    """Return an ONNX program. `inputs` and `outputs` map names to arrays; outputs use only their dtype and shape."""
     text = f"""\
 import numpy as np
 import onnx

@@ -31,15 +31,15 @@ PLUGIN = "--driftline-plugin"
 
 
 def known_failing_targets(*targets: str, reason: str, strict: bool = True) -> pytest.MarkDecorator:
-    """Targets on which a test is known to fail: `tvm` for all its forms, `tvm:opt=0` for this one. The test still runs;
-    with `strict`, one that passes is a failure, so that nobody forgets the mark. Only a wrong result is the known
-    failure: any other error is still one."""
+    """Mark targets on which a test is known to fail: `tvm` stands for all options, `tvm:opt=0` for this one. The test
+    still runs; with `strict`, a pass counts as a failure, so that the mark is removed in time. Only a wrong result
+    counts as the known failure, other errors still fail the test."""
     return getattr(pytest.mark, KNOWN)(*targets, reason=reason, strict=strict)
 
 
 def requires(*features: str) -> pytest.MarkDecorator:
-    """Skip a test where the machine lacks something, with the reason: `cuda`, a processor (`x86_64`), instructions
-    (`avx512f`, `sve`), a target (`tvm`), a package (`package:transformers`)."""
+    """Skip a test, with the reason, if the machine lacks a feature: `cuda`, a processor (`x86_64`), instructions
+    (`avx512f`, `sve`), a target (`tvm`) or a package (`package:transformers`)."""
     return getattr(pytest.mark, REQUIRES)(*features)
 
 
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """A mistake in an option or a setting ends the run before anything is collected, with pytest's code for usage."""
+    """Validate the plugin's options and settings before collection; a mistake ends the run as a usage error."""
     config = session.config
     plugins, given, usual = config.getoption(PLUGIN), config.getoption(OPTION), config.getini(SETTING)
     try:
@@ -127,7 +127,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def target(request: pytest.FixtureRequest) -> Target:
-    """The target that this run of the test is for. It is skipped where the compiler is not installed."""
+    """Return the target of this run of the test. Skips the test where the compiler is not installed."""
     if not hasattr(request, "param"):
         told = "asks for a target without @pytest.mark.driftline; add it, with targets=[...] if it is not for all"
         pytest.fail(f"{request.node.nodeid} {told}", pytrace=False)
@@ -141,15 +141,16 @@ def target(request: pytest.FixtureRequest) -> Target:
 
 @pytest.fixture
 def driftline_check(request: pytest.FixtureRequest) -> Checking:
-    """`driftline_check(model, example, ...)`: a check that fails the test. It takes what `driftline.check` takes;
-    `targets` is the test's `target`, or those of its mark. What no target could judge is skipped, with the reason.
+    """`driftline_check(model, example, ...)`: a check that fails the test. It accepts the arguments of
+    `driftline.check`; `targets` defaults to the test's `target` or those of its mark. If no target can be judged, the
+    test is skipped.
 
     A program of `driftline.strategies.programs` is made smaller when it fails, for `reduce` seconds at most."""
     return Checking(request)
 
 
 class Checking:
-    """The fixture `driftline_check` of one test."""
+    """The callable that the fixture `driftline_check` returns for one test."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._request = request
@@ -183,7 +184,7 @@ class Checking:
         pytest.fail(told, pytrace=False)
 
     def _fail_again(self, program: DrawnProgram) -> None:
-        """Once a program has failed, it fails again without being compiled, and any other is discarded."""
+        """Once a program has failed, raise its failure again without compiling it, and discard every other program."""
         if self._falsified is None:
             return
         from driftline.strategies.falsified import discard
@@ -195,7 +196,8 @@ class Checking:
         raise JudgedWrong(self._falsified.told)
 
     def _judged_drawn(self, program: DrawnProgram, result: CheckResult, budget: float) -> CheckResult:
-        """A failing program is made smaller by the reducer, not by Hypothesis; what says nothing is not counted."""
+        """Judge a drawn program. The reducer, not Hypothesis, shrinks a failure; programs that did not run are
+        discarded."""
         from driftline.strategies.falsified import Falsified, discard
         from driftline.testing.assertions import JudgedWrong
 
@@ -232,7 +234,7 @@ class Checking:
     def _targets(self) -> list[str]:
         if "target" in self._request.fixturenames:
             return [str(self._request.getfixturevalue("target"))]
-        if not _named(self._mark):  # a preset is left to the check, which knows what fits the program
+        if not _named(self._mark):  # a preset is resolved by the check, which knows the program
             return [_usual(self._request.config)]
         return [str(target) for target in _chosen(self._request.config, self._mark)]
 
@@ -241,12 +243,12 @@ class Checking:
         return self._request.node.get_closest_marker(MARK)
 
     def _record(self, name: str, value: str) -> None:
-        """For JUnit files and other plugins."""
+        """Add a property to the test's report, for JUnit files and other plugins."""
         self._request.node.user_properties.append((name, value))
 
 
 def _is_drawn(program: Any) -> bool:
-    """Is it of `driftline.strategies.programs`? Where nobody imported that, nothing is."""
+    """True if the program was drawn by `driftline.strategies.programs`."""
     module = sys.modules.get("driftline.strategies.drawn")
     return module is not None and isinstance(program, module.DrawnProgram)
 
@@ -256,7 +258,7 @@ def _is_drawn(program: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Mistake:
-    """Stands for the targets of a mark that names one wrongly."""
+    """Stands for the targets of a mark that names a target wrongly; holds the message."""
 
     told: str
 
@@ -290,7 +292,7 @@ def _parameter(target: Target, known: Sequence[_KnownFailure]) -> Any:
 
 
 def _chosen(config: pytest.Config, mark: pytest.Mark | None) -> list[Target]:
-    """The targets of the mark, as far as the command line leaves them; without a mark's, those of the command line or
+    """Return the targets of the mark that the command line also selects; without a mark, those of the command line or
     the settings."""
     named = _of_mark(config, mark)
     given = config.getoption(OPTION)
@@ -318,7 +320,7 @@ def _usual(config: pytest.Config) -> str:
 
 
 def _named(mark: pytest.Mark | None) -> Sequence[Any]:
-    """What the mark names: a list, or text as the command line takes it."""
+    """Return the targets that the mark names, as a list or in command-line syntax; empty without a mark."""
     if mark is None:
         return ()
     if strange := set(mark.kwargs) - {"targets"}:
@@ -330,7 +332,7 @@ def _named(mark: pytest.Mark | None) -> Sequence[Any]:
 
 
 def _expanded(names: Sequence[Any]) -> list[Target]:
-    """Targets by name; a preset is what it holds and is installed here."""
+    """Return the targets of these names. A preset stands for those of its targets that are installed."""
     from driftline.backends import BACKENDS
     from driftline.backends.presets import holds, is_preset
     from driftline.core.target import Target, parse_targets
@@ -341,13 +343,13 @@ def _expanded(names: Sequence[Any]) -> list[Target]:
             held = [Target(name) for name in BACKENDS if holds(target.backend, name)]
             found |= dict.fromkeys(each for each in held if not _unavailable(each))
         else:
-            _unavailable(target)  # a name that is a mistake is told at once
+            _unavailable(target)  # report a wrong name at once
             found[target] = None
     return list(found)
 
 
 def _unavailable(target: Target) -> str:
-    """Why a target cannot be used here."""
+    """Return why a target cannot be used here, or an empty string if it can."""
     from driftline.campaign.check.session import require_target
     from driftline.core.errors import BackendUnavailable
 
@@ -362,11 +364,11 @@ def _unavailable(target: Target) -> str:
 
 
 def _asked(question: Callable[[Any], Any], about: Any) -> Any:
-    """A mistake in a mark or an option is told in one sentence, without a traceback."""
+    """Call `question(about)`; a `DriftlineError` fails the test with its sentence alone, without a traceback."""
     from driftline.core.errors import DriftlineError
 
     try:
         return question(about)
     except DriftlineError as error:
         told = str(error)
-    pytest.fail(told, pytrace=False)  # out here: otherwise it would be told twice
+    pytest.fail(told, pytrace=False)  # outside of `except`, or pytest would show the error twice

@@ -1,4 +1,4 @@
-"""What a test may ask of the machine: a GPU, a processor, instructions, a compiler, a package. Imports none of it."""
+"""What a test may require of the machine: a GPU, processor, instructions, compiler or package. Imports no compiler."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _INSTRUCTIONS = (
 
 
 def known() -> tuple[str, ...]:
-    """Everything that can be asked for, but for `package:NAME`."""
+    """Return every feature that can be required, except `package:NAME`."""
     return ("cuda", *_PROCESSORS, *_INSTRUCTIONS, *BACKENDS)
 
 
 def missing(feature: str) -> str:
-    """Why the machine does not have it, in words; nothing when it has."""
+    """Return why the machine lacks a feature, or an empty string if it has the feature."""
     if package := _PACKAGE.fullmatch(feature):
         found = importlib.util.find_spec(package[1].partition(".")[0])
         return "" if found else f"the package {package[1]!r} is not installed"

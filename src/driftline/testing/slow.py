@@ -1,4 +1,4 @@
-"""A compiler that is right and slow on demand: `planted-slow`. A plugin file, used by name through `--plugin`.
+"""A compiler that is correct and slow on demand: `planted-slow`. A plugin file, used by name through `--plugin`.
 
     planted-slow:factor=2                    every call takes twice the CPU time that it needs
     planted-slow:factor=5:op=softmax         only this operator does
@@ -7,7 +7,7 @@
     planted-slow:factor=1:compile=quadratic  compile time grows with the square of the number of operators
     planted-slow:factor=1:memory=quadratic   the memory of compiling does
 
-What it computes is what eager computes. `driftline perf` is tested, and measured (benchmarks/perf.py), on it.
+Its results are those of eager. `driftline perf` is tested and measured (benchmarks/perf.py) on it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _BYTES = {"linear": 1 << 20, "quadratic": 4 << 10}
 
 
 def _slowed(function: Callable[[], Any], factor: float) -> Any:
-    """Call it, and go on using CPU time until it was so many times what the call used."""
+    """Call the function, then burn CPU time until the total is `factor` times the CPU time of the call."""
     began = time.process_time()
     result = function()
     until = began + factor * (time.process_time() - began)
@@ -75,12 +75,12 @@ def _burn(seconds: float) -> None:
 
 
 def _use(size: int) -> None:
-    """Touch so many bytes, and let them go."""
+    """Allocate `size` bytes, write to them, and free them."""
     bytearray(b"\1") * size
 
 
 class PlantedSlow(Backend):
-    """Eager, with CPU time burnt beside it."""
+    """Eager execution with additional CPU time."""
 
     name = "planted-slow"
     accepts = ("source:torch", "torch")
@@ -149,7 +149,7 @@ class PlantedSlow(Backend):
 
 
 def _count(program: OpenedProgram) -> int:
-    """The operators of one call."""
+    """Return how many operators one call of the program executes."""
     seen = []
 
     def note(name: str, call: Callable[[], Any]) -> Any:
@@ -165,7 +165,7 @@ def _count(program: OpenedProgram) -> int:
 
 
 def _interceptor(between: Callable[[str, Callable[[], Any]], Any]) -> Any:
-    """Torch's calls go through a function that is given their name."""
+    """Return a context manager in which torch calls go through `between(name, call)`."""
     from torch.overrides import TorchFunctionMode
 
     class Interceptor(TorchFunctionMode):

@@ -1,4 +1,4 @@
-"""What the conformance suite asks a worker: does a compiled program leave the arrays alone that it is given?"""
+"""The conformance suite's task for a worker: check that a compiled program leaves its input arrays unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driftline.programs.opened import OpenedProgram
 
 @dataclass(frozen=True)
 class ChangedArrays:
-    """The names of input arrays that are not what they were before the run."""
+    """The names of the input arrays that a run changed."""
 
     changed: tuple[str, ...] = ()
     rejected: str = ""  # why the backend does not take the program

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TourCase:
-    """A program, the compiler that gets it wrong, and what to compare it with."""
+    """A program, the compiler that gets it wrong, and the compilers to compare it with."""
 
     name: str
     file: str

@@ -1,4 +1,4 @@
-"""Runs the steps one after another: explains, waits for a key on a terminal, and keeps what came of each."""
+"""Runs the steps of the tour in order: explains each, waits for a key on a terminal, and records the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Chooser = Callable[[TourStep], str]
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What became of one step."""
+    """The result of one step of the tour: its state, the reason, and what was shown."""
 
     name: str
     state: str
@@ -47,7 +47,7 @@ class StepRecord:
 
 
 def go_on(step: TourStep) -> str:
-    """Nobody is asked: the output is no terminal, or --fast was given."""
+    """Continue without asking: the output is not a terminal, or `--fast` was given."""
     return GO
 
 
@@ -59,7 +59,7 @@ def guide(
     ask: Chooser = go_on,
     steps: Sequence[TourStep] = STEPS,
 ) -> list[StepRecord]:
-    """Take the steps. Without a console nothing is printed."""
+    """Run the steps of the tour and return a record of each. Without a console nothing is printed."""
     records = []
     for number, step in enumerate(steps, start=1):
         if step.name in skip:

@@ -1,4 +1,4 @@
-"""The steps of the tour: each says what it will do, does it with what the commands call, and says what came out."""
+"""The steps of the tour: each explains itself, calls the same functions as the command, and reports the result."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _SHOWN = 30  # lines of a program
 
 
 class CannotShow(Exception):
-    """A step that cannot be shown here, with the reason: the tour goes on."""
+    """Raised by a step that cannot be shown on this machine, with the reason; the tour continues."""
 
 
 @dataclass
 class Tour:
-    """What the steps share."""
+    """The state that the steps of a tour share."""
 
     checker: Checker
     store: Store
@@ -67,11 +67,11 @@ class Tour:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a step brought: lines for people, facts for programs."""
+    """The result of a step: lines for people, facts for programs."""
 
     lines: tuple[str, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    quoted: str = ""  # a program or a text to look at
+    quoted: str = ""  # a program or text to show
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class TourStep:
 
     name: str
     title: str
-    about: str  # what is done, and why
-    command: Callable[[Tour], str]  # what one would type
+    about: str  # what the step does, and why
+    command: Callable[[Tour], str]  # the command for a terminal
     show: Callable[[Tour], Shown]
 
 
@@ -205,7 +205,7 @@ def _bisect(tour: Tour) -> Shown:
 
 
 def _releases(tour: Tour) -> ReleaseWish:
-    """The installed release and a good one; without a download, whatever is installed."""
+    """Return the releases to bisect: the installed one and a good one; with `--fast`, only what is installed."""
     failing, case = tour.found(), tour.case
     package = BACKENDS.get(failing.target.backend).packages[0]
     if tour.fast:

@@ -1,4 +1,4 @@
-"""A store with everything that can be done to it: what makes programs and runs them is here, the rest in its bases."""
+"""The class `Workbench`: checks, audits and instabilities are methods here, everything else comes from its bases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def open(
     jobs: int | None = None,
     causes: Sequence[str | Path] = (),
 ) -> Workbench:
-    """Open a store, or make it; without a name, the one that the command line would take.
+    """Open a store, or create it; without a path, open the store that the command line would use.
 
     `plugins` are Python files that register further backends; `jobs` is how much runs at the same time (by default as
     much as there are processors, if memory suffices); `causes` are folders of causes of your own. Use it in a `with`
@@ -51,7 +51,7 @@ def open(
 
 
 class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
-    """A store with everything that can be done to it. `driftline.open` makes one. Not for several threads."""
+    """An open store and every operation on it, as methods. Made by `driftline.open`. Not thread-safe."""
 
     @shows(CheckSettings)
     def check(
@@ -66,9 +66,9 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
     ) -> CheckResult:
         """Run a program on many compilers and say which of them is wrong; failures go into the store.
 
-        It takes what `driftline.check` takes: a live torch model with example inputs, an ONNX model, or the name of a
-        program, with the fields of `CheckSettings` as keywords, or such a value as `asked`. `require` is called with
-        the program that is to run, and may refuse it by raising. Workers stay warm between calls.
+        `program` is what `driftline.check` accepts: a live torch model with example inputs, an ONNX model, or the name
+        of a program. The settings are the fields of `CheckSettings`, as keywords or as a value in `asked`. `require` is
+        called with the program before it runs, and may refuse it by raising. Workers stay warm between calls.
         """
         asked = asked or CheckSettings(**settings)
         run = CheckRun(self._warm(), self._store, asked, self._plugins, self._library, listener, require)
@@ -84,23 +84,23 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
         return check_script_file(self._warm().pool, self._store, str(program), ScriptSettings(**settings), listener)
 
     def look_inside(self, result: CheckResult, *, taps: str = "auto", listener: Listener = ignore) -> list[Any]:
-        """Show the error of a check layer by layer: a body for each target that ran, as docs/json.md describes it."""
+        """Show the error of a check layer by layer. Returns one JSON body per executed target: see docs/json.md."""
         return look_inside(self._warm(), self._store, result, taps=taps, listener=listener)
 
     @shows(AuditSettings)
     def audit(self, *, listener: Listener = ignore, **keywords: Unpack[AuditKeywords]) -> AuditResult:
-        """Fire the rewrite rules of the compilers, change what each leaves free, and check what it makes of that.
+        """Fire the rewrite rules of the compilers on programs varied where the rules allow it, and check the results.
 
-        The keywords are the fields of `AuditSettings`: `compilers` are those whose rules are audited (all that are
-        installed, unless named; `inductor:device=cuda` on a GPU), `only` is a pattern of rules as for `driftline
-        patterns audit --only`. It takes half an hour unless told otherwise. `resume` goes on with the last audit that
-        was interrupted, or with that of `number`.
+        The keywords are the fields of `AuditSettings`: `compilers` whose rules are audited (default: all that are
+        installed; `inductor:device=cuda` for a GPU), `only` is a pattern of rules as for `driftline patterns audit
+        --only`. The default time is half an hour. `resume` continues the last interrupted audit, or the one with
+        `number`.
         """
         return self._audited(AuditSettings(**keywords), listener, passes=False)
 
     @shows(AuditSettings)
     def test_passes(self, *, listener: Listener = ignore, **keywords: Unpack[AuditKeywords]) -> AuditResult:
-        """Run one pass of a compiler at a time on small programs, and check that it keeps what they mean.
+        """Run one pass of a compiler at a time on small programs, and check that it does not change their results.
 
         The keywords are the fields of `AuditSettings`; `only` is a pattern as for `driftline passes test --only`.
         """
@@ -128,9 +128,9 @@ class Workbench(HuntingBench, ExplainingBench, TimingBench, SharingBench):
     ) -> RunResult:
         """Run every model of a folder on every input with every framework.
 
-        `out` is the folder of the run; one that was begun before goes on. The keywords are the fields of `RunSettings`:
-        `solving` is the time to solve the inputs of one model; `specs` say what the bytes of KLEE's test cases are
-        (`input:float32[3]`).
+        `out` is the folder of the run; a run that exists there is continued. The keywords are the fields of
+        `RunSettings`: `solving` is the time to solve the inputs of one model; `specs` describe the bytes of KLEE's test
+        cases (`input:float32[3]`).
         """
         asked = RunSettings(**keywords)
         plan = RunPlan(

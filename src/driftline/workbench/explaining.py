@@ -1,4 +1,4 @@
-"""What explains a failure that is known: run it again, and the searches for where it lies and what it depends on."""
+"""Methods that explain a known failure: replay it, locate it, reduce it, and find what it depends on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from driftline.workbench.opened import OpenBench
 
 
 class FailingSettings(TypedDict, total=False):
-    """On which target a failure is explained, and how a program is checked for it; see `Workbench.failing`."""
+    """The target on which a failure is explained, and the inputs of the check; see `Workbench.failing`."""
 
     target: str | None
     inputs: str
@@ -41,7 +41,7 @@ class FailingSettings(TypedDict, total=False):
 
 
 class BisectSettings(FailingSettings, total=False):
-    """Which releases of a compiler are tried; the fields of `ReleaseWish`, and those of a failing program."""
+    """Which releases of a compiler to try: the fields of `ReleaseWish`, and those of `FailingSettings`."""
 
     package: str
     good: str
@@ -53,15 +53,15 @@ class BisectSettings(FailingSettings, total=False):
 
 
 class ExplainingBench(OpenBench):
-    """The methods that take a bug, a case or a failing program."""
+    """The methods of a workbench that explain a bug, a case or a failing program."""
 
     def replay(
         self, bug: str, *, target: str | None = None, listener: Listener = ignore
     ) -> Replay | CostReplay | ScriptReplay:
-        """Run a bug again, on its own target or on another one: does it still fail? `answer` says so.
+        """Run a bug again, on its own target or on another; the result's `answer` says whether it still fails.
 
-        A bug that is about cost (slow, slow-compile, memory) is measured again. A script that calls torch.compile is
-        judged again as `check_script` does. Schedules of TVM are replayed by `driftline schedules replay`.
+        A bug about cost (slow, slow-compile, memory) is measured again. A script that calls torch.compile is judged
+        again as by `check_script`. Schedules of TVM are replayed by `driftline schedules replay`.
         """
         wanted = Target.parse(target) if target else None
         stored = self._store.bug(bug)
@@ -72,18 +72,19 @@ class ExplainingBench(OpenBench):
         return replaying.replay(self._store, stored.id, self._warm(), wanted)
 
     def replay_case(self, case: str, *, target: str | None = None) -> TargetResult:
-        """Run a stored case by itself, whether or not a bug is known by it."""
+        """Run a stored case again, whether or not it belongs to a bug."""
         return replaying.replay_case(self._store, case, self._warm(), Target.parse(target) if target else None)
 
     def explain(self, bugs: Sequence[str], *, listener: Listener = ignore) -> ExplainedBugs:
-        """Explain several bugs, one after the other, as `diagnose` does."""
+        """Explain several bugs in turn, as `diagnose` does."""
         return explain_bugs(self._warm(), self._store, bugs, library=self._library, listener=listener)
 
     def failing(self, subject: str, *, listener: Listener = ignore, **settings: Unpack[FailingSettings]) -> Failing:
-        """A failure to explain: a bug or a case of the store, or a program, which is checked first and must fail.
+        """Return a failure to explain: a bug or a case of the store, or a program, which is checked first and must
+        fail.
 
-        `target` is another than the bug's own, or the one that the program is checked on. `inputs`, `dims`, `shapes`
-        and `seed` say on what a program is checked, as for `check`.
+        `target` replaces the bug's own target, or names the target to check the program on. `inputs`, `dims`, `shapes`
+        and `seed` choose the inputs of the check, as for `check`.
         """
         target, inputs = settings.get("target"), settings.get("inputs", "example")
         check_strategy(inputs)
@@ -109,12 +110,13 @@ class ExplainingBench(OpenBench):
         listener: Listener = ignore,
         **settings: Unpack[FailingSettings],
     ) -> Diagnosis | ScriptDiagnosis:
-        """Explain a failure: where it lies, how small it gets, what it depends on.
+        """Explain a failure: the operators that cause it, the smallest program that shows it, and the options it
+        depends on.
 
-        `subject` and `settings` are those of `failing`, or `subject` is what it returned. With `bisect`, other releases
-        of the compiler are installed and asked too. The explanation is kept with the bug, as are those of the methods
-        below. `seconds` do not include the check of a program. Of a script that calls torch.compile, the first stage of
-        the compiler that differs is found.
+        `subject` and `settings` are those of `failing`, or `subject` is its result. With `bisect`, other releases of
+        the compiler are installed and tried too. The explanation is stored with the bug, as are the results of the
+        methods below. `seconds` do not include the check of a program. For a script that calls torch.compile, the first
+        stage of the compiler that differs is found.
         """
         failing = self._found(subject, listener, settings)
         if is_script(failing):
@@ -138,7 +140,7 @@ class ExplainingBench(OpenBench):
         listener: Listener = ignore,
         **settings: Unpack[FailingSettings],
     ) -> Reduced:
-        """Make a failing program as small as it gets, so that it still fails in the same way, or is still slow."""
+        """Reduce a failing program to the smallest one that still fails in the same way (or is still slow)."""
         failing = self._found(subject, listener, settings)
         require_program(failing.case, "driftline reduce")
         return reduce_failing(
@@ -187,11 +189,11 @@ class ExplainingBench(OpenBench):
         listener: Listener = ignore,
         **settings: Unpack[BisectSettings],
     ) -> Bisected:
-        """Find the releases of a compiler that show a failure: the first bad one, the first good one again.
+        """Find the releases of a compiler that show a failure: the first bad release, and the first good one after it.
 
-        All releases of the compiler's package that install are asked, unless `package` names another one of it, `good`
-        and `bad` the ends of the search, or `releases` those to ask. They are downloaded, at most `max_download` bytes
-        each, and removed again unless told to `keep` them; with `installed`, only what is here already is asked.
+        All installable releases of the compiler's package are tried, unless `package` names another of its packages,
+        `good` and `bad` limit the search, or `releases` lists them. They are downloaded, at most `max_download` bytes
+        each, and removed afterwards unless `keep` is set; with `installed`, only installed releases are tried.
         """
         wish = ReleaseWish(
             package=settings.pop("package", ""),
@@ -219,7 +221,7 @@ class ExplainingBench(OpenBench):
         return found
 
     def _inquiry(self, failing: Failing, listener: Listener) -> CostInquiry | None:
-        """What is asked of a bug whose results are right."""
+        """Return the cost measurements for a bug about cost (slow, slow-compile, memory), or None for any other bug."""
         if failing.bug.fingerprint.kind not in COSTS:
             return None
         return CostInquiry(self._warm(), self._store, failing, listener=listener)

@@ -1,4 +1,5 @@
-"""Hunts: make programs, run them on the compilers, keep every bug once; and hunts on a compiler's newest release."""
+"""The methods that hunt: make programs, run them on the compilers and store every bug once; `watch` hunts on a new
+release."""
 
 from __future__ import annotations
 
@@ -59,10 +60,10 @@ class HuntingBench(OpenBench):
     ) -> HuntResult:
         """Make programs, run them on the compilers, and keep every bug once.
 
-        The keywords are the fields of `HuntSettings`, or such a value is given as `asked`. A resumed hunt has what was
-        asked for when it began; a longer time may be given. `spent` are seconds of the time that went by before the
-        call. Programs, turns and bugs on a `cluster` ("ray://HOST:10001", "HOST:6379", "auto" or "local:2" for two
-        nodes on this machine) are those of a hunt without it.
+        The settings are the fields of `HuntSettings`, as keywords or as a value in `asked`. A resumed hunt keeps its
+        original settings, except that a longer time may be given. `spent`: seconds of the time that passed before the
+        call. On a `cluster` ("ray://HOST:10001", "HOST:6379", "auto", or "local:2" for two nodes on this machine) the
+        hunt makes the same programs and turns, and finds the same bugs, as without.
         """
         asked = asked or HuntSettings(**keywords)
         planned = asked.planned(self._store, self._plugins)
@@ -72,7 +73,7 @@ class HuntingBench(OpenBench):
             raise DriftlineError(
                 "Programs of a language model are not written on a cluster; leave out --cluster or llm."
             )
-        with Pool() as pool, ExitStack() as stack:  # of its own: what still runs at the end of the time is ended
+        with Pool() as pool, ExitStack() as stack:  # a pool of its own, which ends running tasks when the time is over
             if LLM in plan.generators:
                 plan, author = self._author(pool, plan, asked)
                 stack.callback(author.close)
@@ -88,7 +89,7 @@ class HuntingBench(OpenBench):
         return result
 
     def _explain_new(self, result: HuntResult, listener: Listener) -> None:
-        """Explain the new bugs of a hunt, and add the bugs that were met on the way."""
+        """Diagnose the new bugs of a hunt, and add bugs that were met meanwhile to the result."""
         worth = unreported(result.new, result.bugs)
         said = "explaining what was found"
         with closing_step(result.failed_steps, said, "driftline diagnose explains one bug at a time"):
@@ -103,12 +104,11 @@ class HuntingBench(OpenBench):
     ) -> WatchResult:
         """Replay every known bug of these compilers on their newest release, and hunt there: one round of watching.
 
-        The keywords are the fields of `WatchSettings`.
-
-        The release is the newest that the package index has, a pre-release too unless `pre` is false, or `release`; it
-        gets an environment of its own. `installed` takes what is installed here. `seconds` is the time of the hunt, 0
-        for none, or `programs` how many are made for each compiler instead; `accept` is arithmetic that is no finding
-        there. The result says what is new, back and fixed since the last round in this store.
+        The keywords are the fields of `WatchSettings`. The release is the newest on the package index, including
+        pre-releases unless `pre` is false, or `release`; it is installed into its own environment. With `installed`,
+        the installed release is used. `seconds` is the time of the hunt (0: no hunt), or `programs` the number of
+        programs for each compiler; `accept` is arithmetic that does not count as a finding. The result says what is
+        new, back and fixed since the last round in this store.
         """
         from driftline.perf.replay import replay_cost
 
@@ -132,7 +132,7 @@ class HuntingBench(OpenBench):
             )
             try:
                 result.hunt = self.hunt(asked=hunted, listener=listener)
-            except NothingHunted as error:  # what was replayed counts
+            except NothingHunted as error:  # the replays still count
                 result.not_hunted = str(error)
         result.bugs = settle(self._store, replayed, result.hunt)
         return result

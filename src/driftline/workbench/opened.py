@@ -1,4 +1,4 @@
-"""An open store with workers that stay warm: what every part of a workbench stands on."""
+"""The base of every part of a workbench: an open store, and workers that stay warm between calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driftline.store import Store
 
 
 class OpenBench:
-    """The store, the workers, and how they end."""
+    """An open store with its workers; `close` ends both."""
 
     def __init__(
         self, store: Path, *, plugins: Sequence[str] = (), jobs: int | None = None, library: Library | None = None
@@ -29,7 +29,7 @@ class OpenBench:
 
     @property
     def store(self) -> Store:
-        """The open store, for what has no method here."""
+        """The open store, for operations that have no method here."""
         return self._store
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a store holds, for readers and for other machines: bugs, reports, and stores that are joined."""
+"""Reports, and the exchange of bugs between stores: merge, push, pull."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class SharingBench(OpenBench):
-    """The methods that hand on what was found."""
+    """The methods of a workbench that report or share what was found."""
 
     def report(self, out: str | Path | None = None, *, format: str | None = None) -> ReportView:
-        """What is in the store, for readers; written to `out` if given, in the format of its suffix or that named."""
+        """Return a report view of the store; with `out`, also write it, in the format of the suffix or in `format`."""
         from driftline.report.formats import choose_format
         from driftline.report.gather import gather_store
         from driftline.report.pages import write_paged
@@ -32,7 +32,7 @@ class SharingBench(OpenBench):
         return gather_store(self._store, self._library)
 
     def bugs(self) -> list[Bug]:
-        """Every bug that was found so far."""
+        """Return all bugs of the store."""
         return self._store.bugs()
 
     def merge(self, *stores: str | Path) -> MergeResult:
@@ -41,14 +41,14 @@ class SharingBench(OpenBench):
             return merge_stores([Path(store) for store in stores], own)
 
     def push(self, url: str) -> Transfer:
-        """Bring what this store holds to a folder or an object store, and merge it with what lies there."""
+        """Copy this store's content to a folder or object store, and merge it with what is there."""
         from driftline.store.remote import push
 
         return push(self._store.path, url)
 
     def pull(self, url: str, *, limit: int | None = None) -> Transfer:
-        """Bring what was pushed to a URL into this store, and merge it with what is here. More than `limit` bytes (20
-        GiB unless told otherwise) are refused: what lies there may be anything."""
+        """Merge what was pushed to a URL into this store. Raises if it is larger than `limit` bytes (default 20 GiB):
+        the content of the URL is not trusted."""
         from driftline.store.remote import LIMIT, pull
 
         with self._released() as own:
@@ -56,7 +56,7 @@ class SharingBench(OpenBench):
 
     @contextmanager
     def _released(self) -> Iterator[Path]:
-        """The store's folder, with the store closed: a merge must be alone with it."""
+        """Close the store inside the block, since a merge needs exclusive access; yields its folder."""
         path = self._store.path
         self._store.close()
         try:

@@ -1,4 +1,4 @@
-"""Compilers that are right but slow: one program timed, and hunts for such programs."""
+"""The methods that measure cost: time one program, or hunt for programs that compilers make slow."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from driftline.workbench.opened import OpenBench
 
 
 class TimingBench(OpenBench):
-    """The methods of `driftline perf`."""
+    """The methods of a workbench for `driftline perf`."""
 
     @shows(PerfSettings)
     def perf_check(self, program: str, *, listener: Listener = ignore, **keywords: Unpack[PerfKeywords]) -> PerfRun:
         """Say whether targets are slower on a program than they should be; findings go into the store.
 
-        The keywords are the fields of `PerfSettings`. Eight rounds are made in any case, further ones for `seconds`.
+        The keywords are the fields of `PerfSettings`. At least eight rounds are measured, and further ones for
+        `seconds`.
         """
         asked = PerfSettings(**keywords)
         wanted = _available(asked.targets)
@@ -48,8 +49,8 @@ class TimingBench(OpenBench):
     def perf_hunt(self, *, listener: Listener = ignore, **keywords: Unpack[PerfHuntKeywords]) -> PerfHuntEntry:
         """Make programs large enough to be timed, and keep those that a target makes slow.
 
-        The keywords are the fields of `PerfHuntSettings`. A resumed hunt has what was asked for when it began; a longer
-        time may be given.
+        The keywords are the fields of `PerfHuntSettings`. A resumed hunt keeps its original settings, except that a
+        longer time may be given.
         """
         asked = PerfHuntSettings(**keywords)
         journal = PerfJournal(self._store)
@@ -61,7 +62,7 @@ class TimingBench(OpenBench):
             plan = PerfPlan(tuple(map(str, wanted)), asked.baseline(), asked.ratio, seconds, asked.seed, asked.programs)
             entry = journal.begin(plan)
         options = CheckOptions(seed=entry.plan.seed, plugins=self._plugins)
-        with Pool() as pool:  # of its own: what still runs at the end of the time is ended
+        with Pool() as pool:  # a pool of its own, which ends running tasks when the time is over
             hunting = PerfHunt(Checker(pool), self._store, entry, options)
             hunting.listen(listener)
             return hunting.run()

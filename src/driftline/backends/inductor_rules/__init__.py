@@ -1,1 +1,1 @@
-"""TorchInductor's rewrite rules: which there are, which fired, and how to forbid one. Imports torch: workers only."""
+"""TorchInductor's rewrite rules: lists them, records which fired, forbids single ones. Imports torch: workers only."""

@@ -1,7 +1,7 @@
-"""Inductor's passes over graphs, one at a time: what is forbidden so that one of them has the graph to itself.
+"""Inductor's passes over graphs, one at a time: the rules to forbid so that a single pass runs alone.
 
-A pass is one that Inductor names where it runs it, a fusion of groups, or a table of rewrite rules with all its rules.
-Decompositions, lowerings and the passes that make a graph compilable at all are always there.
+A pass here is a pass that Inductor names where it runs it, a fusion of groups, or a table of rewrite rules with all its
+rules. Decompositions, lowerings and the passes that make a graph compilable always run.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from driftline.backends.inductor_rules.outside import outside_rules
 from driftline.backends.inductor_rules.registry import registered
 from driftline.core.rule import FUSION, NO_OP, NO_PASS, PASS
 
-_LOWERING = ("decompose_", "fix_auto_functionalized", "stable_sort")  # what some graphs do not compile without
+_LOWERING = ("decompose_", "fix_auto_functionalized", "stable_sort")  # passes without which some graphs do not compile
 _RANDOM = "replace_random"  # its table makes other random numbers, by design
 _NO_OPS, _FUSING = "remove_noop_ops", "group_batch_fusion_passes"
 
 
 @dataclass(frozen=True)
 class GraphPass:
-    """`rules` are the ids that belong to it; `needs` the options without which Inductor does not run it."""
+    """One pass: `rules` are the ids of its rules; `needs` are the options without which Inductor does not run it."""
 
     name: str
     group: str
@@ -34,7 +34,7 @@ class GraphPass:
 
 @cache
 def graph_passes() -> Mapping[str, GraphPass]:
-    """All that a user's program can bring about, by name."""
+    """Return all passes that a user's program can trigger, by name."""
     outside = outside_rules()
     removals = frozenset(rule.id for rule in outside if rule.kind == NO_OP)
     found = {}
@@ -66,13 +66,14 @@ def _tables() -> dict[str, GraphPass]:
 
 
 def _before(one: GraphPass, tables: Mapping[str, GraphPass]) -> frozenset[str]:
-    """The rules of the tables that must have been at work first: a normalisation."""
+    """Return the rules of the tables that must run before a pass, such as a normalisation."""
     first = dict(one.needs).get("fusions", "").split("+")[:-1]
     return frozenset(rule for name in first for table in tables if table.endswith(name) for rule in tables[table].rules)
 
 
 def _plain(group: str) -> str:
-    """The name of a table without what has a meaning in a target: `post_grad.pass_patterns[0]` ends in `.0`."""
+    """Return the name of a table without characters that have a meaning in a target: `post_grad.pass_patterns[0]` ends
+    in `.0`."""
     return re.sub(r"\W+", ".", group).strip(".")
 
 
@@ -85,12 +86,12 @@ def needed_options(name: str) -> Options:
 
 
 def all_needed() -> dict[str, str]:
-    """Options with which as many passes as possible run on one program."""
+    """Return options with which as many passes as possible run on one program."""
     wanted = [dict(one.needs).get("fusions", "") for one in graph_passes().values() if not one.untried]
     return {"fusions": "+".join(dict.fromkeys(name for names in wanted for name in names.split("+") if name))}
 
 
 def forbidden_beside(name: str) -> frozenset[str]:
-    """The rules that must not fire, so that only this pass, or none, has any effect."""
+    """Return the rules to forbid so that only this pass (or none) has any effect."""
     every = frozenset().union(*(one.rules for one in graph_passes().values() if not one.untried))
     return every - (graph_passes()[name].rules if name != NO_PASS else frozenset())

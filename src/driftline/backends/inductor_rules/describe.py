@@ -1,4 +1,4 @@
-"""Rules by id in the words of people: which kind they are, what they are called and where they stand."""
+"""Describes rules by id: their kind, their name, and where they are defined."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DescribedRule:
 
 
 def described(ids: Iterable[str]) -> list[DescribedRule]:
-    """Those that are known, in the order given."""
+    """Return the descriptions of rules, in the order of `ids`."""
     rules = {each.rule.id: each.rule for each in registered()}
     found = []
     for name in ids:

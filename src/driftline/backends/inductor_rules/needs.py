@@ -1,4 +1,4 @@
-"""What must be switched on before a rule can fire, as options of the target."""
+"""The options of a target without which a rule cannot fire."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NORMALISATION = {"pre_grad": "normalization_pass", "post_grad": "normalization_
 
 
 def needs_of(group: str, name: str, text: str) -> tuple[tuple[str, str], ...]:
-    """Options of the `inductor` target under which the rule's table is applied."""
+    """Return the options of the `inductor` target under which the rule's table is applied."""
     module = group.partition(".")[0]
     needs = {}
     if key := re.search(r"_GRAD_PATTERNS\['(\w+)'\]", group):
@@ -37,12 +37,12 @@ def needs_of(group: str, name: str, text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _made_by_freezing(text: str) -> bool:
-    """Operators that only the freezing passes put into a graph."""
+    """True if the text has operators that only the freezing passes put into a graph."""
     return "mkldnn._" in text or "onednn." in text
 
 
 def parts_of(pattern: Any) -> list[Any]:
-    """The pattern and everything inside it."""
+    """Return the pattern and every pattern inside it."""
     found = [pattern]
     for part in found:
         if isinstance(part, pm.MultiOutputPattern):

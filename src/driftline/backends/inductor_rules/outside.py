@@ -1,5 +1,5 @@
-"""What rewrites graphs outside the pattern tables: group and batch fusions, removals of operations that do nothing,
-whole passes, decompositions and lowerings. Each goes by name and can be counted, as the rules of the tables are.
+"""Rewrites outside the pattern tables: group and batch fusions, removals of no-ops, whole passes, decompositions and
+lowerings. Each has a name and is counted like the rules of the tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GraphSignature = Callable[[Any], object]
 
 
 class PassWatcher(Protocol):
-    """Hears what happens, and may forbid it."""
+    """An observer of rewrites: it is told about each one and may forbid it."""
 
     def note(self, rule_id: str, changed: bool) -> None: ...
 
@@ -40,7 +40,7 @@ _ELSEWHERE = re.compile(r"custom|bucket|collective|comms|ddp|overlap|reduce_scat
 
 @cache
 def outside_rules() -> tuple[Rule, ...]:
-    """All of them, with ids that say what they are."""
+    """Return all rewrites outside the pattern tables, with ids that begin with their kind."""
     return (*_fusions(), *_no_ops(), *_passes(), *_decompositions(), *_lowered())
 
 
@@ -75,7 +75,7 @@ def _no_ops() -> Iterator[Rule]:
 
 
 def _passes() -> Iterator[Rule]:
-    """Passes name themselves where they are run; the names stand in the source."""
+    """Yield the passes, whose names are read from Inductor's source."""
     names: dict[str, None] = {}
     folder = Path(fx_passes.__path__[0])
     for path in [*sorted(folder.glob("*.py")), Path(str(compile_fx.__file__))]:
@@ -114,7 +114,7 @@ def _freezing() -> Any:
 
 
 def watch(watcher: PassWatcher, signature: GraphSignature) -> None:
-    """Tell of everything that happens from now on. Once for a process: it wraps Inductor's own functions."""
+    """Report every rewrite to `watcher` from now on. Call it once per process: it wraps Inductor's own functions."""
     for name, kind in {**group_batch_fusion.PRE_GRAD_FUSIONS, **group_batch_fusion.POST_GRAD_FUSIONS}.items():
         kind.fuse = _watched_fusion(f"{FUSION}/{name}", kind.fuse, watcher, signature)
     for target, (condition, argument) in list(post_grad.noop_registry.items()):
@@ -133,14 +133,14 @@ def _watched_fusion(name: str, fuse: Any, watcher: PassWatcher, signature: Graph
         before = signature(graph)
         try:
             return fuse(self, graph, subset)
-        finally:  # one that fails halfway was at work too
+        finally:  # a rewrite that raises halfway counts too
             watcher.note(name, signature(graph) != before)
 
     return watched
 
 
 def _watched_condition(name: str, condition: Any, watcher: PassWatcher) -> Any:
-    """The condition is asked last: when it agrees, the operation is removed."""
+    """Wrap the condition of a removal. Inductor calls it last, so if it returns True, the operation is removed."""
 
     @functools.wraps(condition)
     def watched(*args: Any, **kwargs: Any) -> Any:
@@ -192,7 +192,7 @@ def _watch_decompositions(watcher: PassWatcher) -> None:
 
 
 class _WatchedSelection:
-    """Inductor's choice of decompositions, each of which is watched."""
+    """Wraps Inductor's selection of decompositions, so that each is watched."""
 
     def __init__(self, watcher: PassWatcher, select: Callable[[], dict[Any, Any]]) -> None:
         self._watcher, self._select = watcher, select
@@ -210,7 +210,7 @@ class _WatchedSelection:
         }
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Keys of Inductor's caches are made of pickles; to them it is what it stands for."""
+        """Pickle as the wrapped object, since the keys of Inductor's caches are made of pickles."""
         return _itself, (self._select,)
 
     def _watched(self, target: Any, function: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Which rules do something while a program is compiled; and how to forbid some of them.
+"""Records which rules do something while a program is compiled, and forbids given ones.
 
-A rule's extra check is called only after its pattern matched; `apply` only after the check agreed. Many handlers then
-leave the graph as it is, so a rule counts as fired only when the graph is another one afterwards.
+Inductor calls a rule's extra check only after its pattern matched, and `apply` only after the check agreed. Many
+handlers then change nothing, so a rule counts as fired only if the graph differs afterwards.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _FILE = re.compile(r'File "([^"]+)", line')
 
 @dataclass
 class RuleActivity:
-    """How often one rule did what."""
+    """What one rule did, in counts."""
 
     matched: int = 0
     agreed: int = 0
     applied: int = 0
     changed: int = 0
-    error: str = ""  # what its check or handler raised
+    error: str = ""  # the exception of its check or handler
     files: set[str] = field(default_factory=set)  # whose code it rewrote
 
 
 class RuleRecorder:
-    """Counts while its `recording` block runs. One for a process: it wraps Inductor's own classes."""
+    """Counts the activity of rules while its `recording` block runs. One per process: it wraps Inductor's classes."""
 
     def __init__(self) -> None:
-        # An entry may stand in two tables: which rule it is then depends on the table that is being applied.
+        # An entry may be in two tables: the table that is being applied decides which rule it is.
         self._ids = {(id(each.table), id(each.entry)): each.rule.id for each in registered()}
         self._tables: list[int] = []
         self._copies: dict[int, int] = {}
@@ -57,7 +57,7 @@ class RuleRecorder:
         return self._listening and rule_id in self._forbidden
 
     def note(self, rule_id: str, changed: bool) -> None:
-        """Something outside the tables was tried."""
+        """Count a rewrite outside the tables, and whether it changed the graph."""
         if self._listening:
             activity = self._of(rule_id)
             activity.matched += 1
@@ -67,8 +67,9 @@ class RuleRecorder:
     def recording(
         self, forbidden: frozenset[str] = frozenset(), *, thorough: bool = True
     ) -> Iterator[dict[str, RuleActivity]]:
-        """What rules do inside the block, by rule; `forbidden` rules find no match there. Without `thorough` only the
-        rules of the tables are watched, and only the surroundings of what they match: large graphs take no longer."""
+        """Yield the activity of each rule inside the block; `forbidden` rules never match there. Without `thorough`
+        only table rules are watched, and only the neighbourhood of each match is compared, which keeps large graphs
+        fast."""
         before = self._activity, self._forbidden, self._listening, self._thorough
         self._activity, self._forbidden, self._listening, self._thorough = {}, forbidden, True, thorough
         try:
@@ -80,7 +81,7 @@ class RuleRecorder:
         return self._activity.setdefault(rule_id, RuleActivity())
 
     def adopt(self, table: Any, like: Any) -> None:
-        """Rules that are copied into this table count as those of the other one."""
+        """Count the rules copied into `table` as rules of the table `like`."""
         self._copies[id(table)] = id(like)
 
     def _rule(self, entry: Any) -> str | None:
@@ -141,13 +142,13 @@ class RuleRecorder:
 
 
 def _files(nodes: Sequence[fx.Node]) -> set[str]:
-    """The files of the program's lines that the nodes come from."""
+    """Return the source files of the lines that the nodes come from."""
     lines = (_FILE.findall(node.meta.get("stack_trace") or "") for node in nodes)
     return {found[-1] for found in lines if found}
 
 
 def _surroundings(graph: fx.Graph, matched: Sequence[fx.Node]) -> Callable[[], object]:
-    """A look at what was matched and what is next to it, which can be repeated."""
+    """Return a function that describes the matched nodes and their neighbours, to be compared before and after."""
     near = dict.fromkeys(matched)
     for node in matched:
         near |= dict.fromkeys([*node.all_input_nodes, *node.users])
@@ -159,7 +160,7 @@ def _identity(node: fx.Node) -> tuple[str, str, str, str]:
 
 
 def signature(graph: fx.Graph) -> tuple[tuple[str, str, str, str], ...]:
-    """Everything that makes a graph what it is, for comparison."""
+    """Return everything that identifies a graph, for comparison."""
     return tuple(map(_identity, graph.nodes))
 
 
@@ -167,7 +168,7 @@ _RECORDER: list[RuleRecorder] = []
 
 
 def recorder() -> RuleRecorder:
-    """The recorder of this process."""
+    """Return the recorder of this process."""
     if not _RECORDER:
         _RECORDER.append(RuleRecorder())
     return _RECORDER[0]

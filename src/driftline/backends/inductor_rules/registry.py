@@ -1,4 +1,4 @@
-"""Every rewrite rule that TorchInductor has registered, with names that stay the same from run to run.
+"""Lists every rewrite rule that TorchInductor has registered, under names that are the same in every run.
 
 The rules are Python objects in the tables of `torch._inductor.fx_passes`. Most are there after an import, the rest
 after the tables' own lazy initialisation, which a compilation would do too.
@@ -33,7 +33,7 @@ _PASSES = "torch._inductor.fx_passes"
 
 @dataclass(frozen=True)
 class Registered:
-    """A rule with the objects behind it. Replacements also have the function that their pattern was traced from."""
+    """A rule with the objects behind it. For replacements, also the function that the pattern was traced from."""
 
     rule: Rule
     entry: Any
@@ -43,7 +43,7 @@ class Registered:
     examples: Sequence[Any] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     training: bool = False  # its pattern was traced with the backward
-    condition: Callable[..., Any] | None = None  # what it asks besides its pattern
+    condition: Callable[..., Any] | None = None  # its extra check besides the pattern
 
     @property
     def handler(self) -> Callable[..., Any] | None:
@@ -52,7 +52,7 @@ class Registered:
 
 @cache
 def registered() -> tuple[Registered, ...]:
-    """All rules. Installs what it needs before the tables are filled, so ask before the first compilation."""
+    """Return all rules. Must be called before the first compilation, to hook registration before tables are filled."""
     origins = _watch_replacements()
     modules = _load_tables()
     found: list[Registered] = []
@@ -74,7 +74,7 @@ def find(rule_id: str) -> Registered:
 
 @dataclass(frozen=True)
 class _Origin:
-    """The arguments with which a replacement was registered."""
+    """The arguments of a replacement's registration."""
 
     search: Callable[..., Any]
     replace: Callable[..., Any]
@@ -85,7 +85,7 @@ class _Origin:
 
 
 def _watch_replacements() -> dict[int, _Origin]:
-    """Note what replacements are registered with: a table keeps the traced pattern only."""
+    """Record the arguments of replacements when they are registered: the table keeps only the traced pattern."""
     origins: dict[int, _Origin] = {}
     original = pm.register_replacement
 
@@ -125,7 +125,7 @@ def _load_tables() -> dict[str, ModuleType]:
 
 
 def _tables(modules: Mapping[str, ModuleType]) -> Iterator[tuple[str, Any]]:
-    """The tables by the module attribute they are reached through."""
+    """Yield the tables with the module attribute that reaches each."""
     seen: set[int] = set()
     for module_name, module in sorted(modules.items()):
         for name, value in sorted(vars(module).items()):

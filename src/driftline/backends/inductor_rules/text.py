@@ -1,4 +1,4 @@
-"""Patterns as text: in full, for comparison (Inductor's own `repr` leaves things out), and as a tree, for people."""
+"""Writes patterns as text: complete, for comparison (Inductor's own `repr` is not), and as a tree, for people."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch._inductor.pattern_matcher as pm
 
 
 def pattern_text(pattern: Any) -> str:
-    """One line that says everything the pattern says. A part that stands in two places is written once and then
-    named, since sharing is a condition too."""
+    """Return the complete pattern as one line. A part that occurs twice is written once and then referenced, since
+    sharing is a condition too."""
     seen: dict[int, int] = {}
 
     def write(part: Any) -> str:
@@ -55,7 +55,7 @@ def _users(part: Any) -> list[str]:
 
 
 def targets(part: Any) -> str:
-    """The functions that a part of a pattern stands for, without their variants for given output tensors."""
+    """Return the functions that a part of a pattern matches, without their in-place and `out` variants."""
     names = dict.fromkeys(target_name(function) for function in part.fns)
     kept = [name for name in names if not name.endswith(("out", "_"))] or list(names)
     return "|".join(kept)
@@ -70,7 +70,7 @@ def target_name(function: Any) -> str:
 
 
 def pattern_tree(pattern: Any) -> str:
-    """The pattern as a drawing: an operator on each line, what it reads below it."""
+    """Return the pattern as a tree, one operator per line with its arguments below."""
     return "\n".join(_draw(pattern, "", "", set()))
 
 

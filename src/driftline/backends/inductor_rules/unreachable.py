@@ -1,4 +1,4 @@
-"""Rules that can never fire here: what their patterns ask for is in no graph, or their conditions ask for a GPU."""
+"""Finds rules that can never fire here, because no graph contains what their pattern needs, or they require a GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.backends.inductor_rules.needs import parts_of
 from driftline.core.rule import Rule
 
 _GPU = "GPU only"
-# Conditions and handlers that ask for a GPU, with the question that they ask.
+# Conditions and handlers that require a GPU, with the test that they make.
 _ASK_FOR_GPU = {
     "should_pad_mm": "pad_mm.check_device",
     "should_pad_bmm": "pad_mm.check_device",
@@ -30,7 +30,7 @@ _BEFORE_GRADIENTS = ("pre_grad", "efficient_conv_bn_eval", "apply_gumbel_max_tri
 
 
 def out_of_reach(rule: Rule, entry: Any) -> tuple[str, bool]:
-    """Why the rule cannot fire on any program here, nothing when that is not known; and whether it is so everywhere."""
+    """Return why a rule cannot fire here (empty if no reason is known), and whether that holds on every machine."""
     asked = _ASK_FOR_GPU.get(rule.check) or _ASK_FOR_GPU.get(rule.name)
     if asked and not torch.cuda.is_available() and not torch.xpu.is_available():
         return f"{_GPU}: it asks {asked}", False

@@ -1,1 +1,1 @@
-"""The constraints that Driftline has, one idea to a file. They register like everybody else's: `constraint.py`."""
+"""The built-in constraints, one idea to a file. They are registered like any other: `constraint.py`."""

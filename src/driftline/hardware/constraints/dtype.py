@@ -1,4 +1,4 @@
-"""Types of numbers that the device has."""
+"""The constraint on dtypes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPES = (
 
 
 def dtype_name(value: Any) -> str:
-    """A dtype by its name; torch's own dtypes are taken too."""
+    """Return the name of a dtype; torch dtypes are accepted too."""
     name = str(value).removeprefix("torch.")
     if name not in DTYPES:
         raise ValueError(f"{name!r} is not a dtype.{did_you_mean(name, DTYPES)} Known: {', '.join(DTYPES)}")
@@ -37,7 +37,7 @@ def _dtypes(value: Any) -> tuple[str, ...]:
 @register_constraint("dtype")
 @dataclass(frozen=True)
 class DtypeConstraint(Constraint):
-    """Every tensor must be of one of these types."""
+    """Every tensor must have one of these dtypes."""
 
     allowed_dtypes: tuple[str, ...] = setting(_dtypes, "the types that the device has", default=("float32",))
 
@@ -47,7 +47,7 @@ class DtypeConstraint(Constraint):
                 yield Broken(str(tensor), ", ".join(self.allowed_dtypes), self._nearest(tensor.dtype))
 
     def _nearest(self, dtype: str) -> str:
-        """Those of the same kind: a float for a float."""
+        """Return the allowed dtypes of the same kind (float, integer...), for a hint."""
         alike = [name for name in self.allowed_dtypes if _kind(name) == _kind(dtype)]
         return " or ".join(alike)
 

@@ -1,4 +1,4 @@
-"""How tensors lie in memory."""
+"""The constraint on memory formats."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _formats(value: Any) -> tuple[str, ...]:
 @register_constraint("layout")
 @dataclass(frozen=True)
 class LayoutConstraint(Constraint):
-    """Tensors that are read must lie in one of these memory formats."""
+    """Tensors that are read must have one of these memory formats."""
 
     formats: tuple[str, ...] = setting(_formats, "memory formats that the device reads", default=("contiguous",))
 

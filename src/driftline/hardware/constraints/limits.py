@@ -1,4 +1,4 @@
-"""Limits of counts: dimensions, sizes, lengths of sums."""
+"""Limits on the rank and sizes of tensors, and on the length of reductions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftline.hardware.facts import NodeFacts
 @register_constraint("limits")
 @dataclass(frozen=True)
 class LimitsConstraint(Constraint):
-    """The number of dimensions of a tensor, and the size of one dimension."""
+    """Limits the number of dimensions of a tensor, and the size of each dimension."""
 
     max_rank: int | None = setting(whole_number, "dimensions that a tensor may have", default=None)
     max_dim: int | None = setting(whole_number, "the largest size of one dimension", default=None)
@@ -34,7 +34,7 @@ class LimitsConstraint(Constraint):
 @register_constraint("reduction")
 @dataclass(frozen=True)
 class ReductionConstraint(Constraint):
-    """How many elements may go into one element of a result: by a sum, a mean, a softmax, a matrix product."""
+    """Limits how many elements are reduced to one element of a result, by a sum, mean, softmax or matrix product."""
 
     max_length: int = setting(whole_number, "the longest reduction", default=4096)
 

@@ -1,4 +1,4 @@
-"""Memory: of one tensor, and of everything that is live at the same time."""
+"""Limits on memory: of one tensor, and of everything live at the same time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMED = 3  # of the live tensors
 @register_constraint("memory")
 @dataclass(frozen=True)
 class MemoryConstraint(Constraint):
-    """No tensor may take more bytes than this."""
+    """Limits the bytes of one tensor."""
 
     max_bytes: int = setting(byte_count, "bytes of one tensor, such as '16 MiB'", default=2**30)
 
@@ -32,7 +32,7 @@ class MemoryConstraint(Constraint):
 @register_constraint("peak_memory")
 @dataclass(frozen=True)
 class PeakMemoryConstraint(Constraint):
-    """Everything that a graph holds at one time must fit: inputs and weights, and what is still going to be read."""
+    """Limits the bytes that are live at one time: inputs and weights, and values that will still be read."""
 
     max_bytes: int = setting(byte_count, "bytes that are live at once, such as '64 MiB'", default=2**33)
     inputs: bool = setting(switch, "whether inputs and weights count too", default=True)

@@ -1,4 +1,4 @@
-"""Operators that the device has, or does not have."""
+"""The constraint on operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED = 8
 @register_constraint("operators")
 @dataclass(frozen=True)
 class OperatorConstraint(Constraint):
-    """Denied operators, and if `allowed` is set, everything but the allowed ones. Names may hold `*`."""
+    """Forbids denied operators and, if `allowed` is set, all others than the allowed ones. Names may contain `*`."""
 
     denied: tuple[str, ...] = setting(patterns, "operators that the device does not have", default=())
     allowed: tuple[str, ...] = setting(patterns, "the only operators that the device has", default=())
@@ -32,6 +32,6 @@ class OperatorConstraint(Constraint):
 
 
 def _some(names: tuple[str, ...]) -> str:
-    """A list in a sentence: the first few, and how many more."""
+    """Return a list for a sentence: the first few names, and how many more there are."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Sizes that must be multiples of something."""
+"""The constraint that sizes are multiples of an alignment."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Operators of the ONNX project's reference evaluator that run graphs or hold optional values, set right where they
-depart from the standard."""
+"""Corrections to operators of ONNX's reference evaluator that run graphs or hold optional values, where they depart
+from the standard."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from onnx.reference.ops import op_loop as onnx_loop
 
 
 class Loop(onnx_loop.Loop):
-    """The evaluator's own does not begin without a condition, and joins what the iterations give, which should become
-    a new first axis, along the one that they have."""
+    """Loop. The evaluator's own requires a condition, and joins the results of the iterations along their first axis,
+    not along a new one."""
 
     op_domain = ""
 
@@ -39,7 +39,7 @@ class Loop(onnx_loop.Loop):
 
 
 def _nothing_of(declared: Any) -> Any:
-    """What no iteration gave, as far as the body says what it would have been."""
+    """Return the empty result of a loop without iterations, with the type that the body declares."""
     kind = declared.tensor_type
     if not kind.HasField("shape") or any(not size.HasField("dim_value") for size in kind.shape.dim):
         raise ValueError("a loop without iterations, whose body does not say how large its results are")
@@ -47,8 +47,8 @@ def _nothing_of(declared: Any) -> Any:
 
 
 class Scan(OpRun):
-    """The evaluator's own knows no other axis and no other direction than the first, and hands the elements of a
-    vector to the body as numbers that are no arrays."""
+    """Scan. The evaluator's own supports only the first axis and the forward direction, and passes elements of a vector
+    to the body as numbers instead of arrays."""
 
     op_domain = ""
 
@@ -89,11 +89,11 @@ class Scan(OpRun):
 
 
 class _OptionalValue(list[Any]):
-    """An optional: the evaluator has lists for sequences only. Empty, if there is no value."""
+    """The value of an optional; empty if there is no value. The evaluator uses plain lists for sequences."""
 
 
 class Optional(OpRun):
-    """The evaluator's own makes a sequence of its argument, and OptionalGetElement leaves it one."""
+    """Optional. The evaluator's own turns its argument into a sequence, and OptionalGetElement leaves it one."""
 
     op_domain = ""
 

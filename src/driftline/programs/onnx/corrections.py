@@ -1,4 +1,4 @@
-"""Operators of the ONNX project's reference evaluator, set right where they depart from the standard or are slow."""
+"""Corrections to operators of ONNX's reference evaluator, where they depart from the standard or are slow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from driftline.programs.onnx.recurrent import PlainSteps, run_recurrent
 
 
 class Erf(OpRun):
-    """The evaluator's own goes through float32 in every dtype, which no float64 result survives."""
+    """Erf. The evaluator's own computes in float32 for every dtype, which loses the precision of float64."""
 
     op_domain = ""
 
@@ -33,9 +33,9 @@ class Erf(OpRun):
 
 
 class ConvTranspose(onnx_conv_transpose.ConvTranspose):
-    """The evaluator's own adds product by product in Python: a judgement, which plays a program some twenty times, took
-    up to a minute. Here each place of the kernel is added at once, in the same order, so every bit is the same. The
-    evaluator's own also mixes up groups, and crops to `output_shape` nowhere."""
+    """ConvTranspose. The evaluator's own adds each product in Python, so that a judgement, which runs a program about
+    twenty times, took up to a minute. Here all products of one kernel element are added at once, in the same order, so
+    the bits are the same. The evaluator's own also mixes up groups, and never crops to `output_shape`."""
 
     op_domain = ""
 
@@ -59,7 +59,7 @@ class ConvTranspose(onnx_conv_transpose.ConvTranspose):
         reach = strides * (np.array(x.shape[2:]) - 1) + dilations * (np.array(w.shape[2:]) - 1) + 1
         whole = reach + given("output_padding", none)[:rank]
         shape = given("output_shape", whole - begins - ends)[-rank:]
-        if attributes.get("output_shape") is not None:  # then pads are what is too much, and others do not count
+        if attributes.get("output_shape") is not None:  # then pads follow from it, and given pads are ignored
             ends = np.maximum(whole - shape, 0) // 2
             begins = np.maximum(whole - shape, 0) - ends
         left = shape + begins + ends - reach  # beyond what the kernel reaches: below a stride, or the evaluator refuses
@@ -74,7 +74,7 @@ class ConvTranspose(onnx_conv_transpose.ConvTranspose):
 
 
 def _spread(image: Any, w: Any, strides: Any, dilations: Any, begins: Any, shape: Any) -> Any:
-    """What a transposed convolution makes of one image: each of its points times the kernel, around its place."""
+    """Return the transposed convolution of one image: each point times the kernel, added around its position."""
     channels, *sizes = image.shape
     each = np.matmul(w.reshape(channels, -1).T, image.reshape(channels, -1)).reshape(*w.shape[1:], *sizes)
     steps = strides * (np.array(sizes) - 1) + 1
@@ -86,7 +86,7 @@ def _spread(image: Any, w: Any, strides: Any, dilations: Any, begins: Any, shape
 
 
 class Gemm(onnx_gemm.Gemm_7):
-    """The evaluator's own multiplies integers with its float `alpha`: what float64 cannot hold is lost."""
+    """Gemm. The evaluator's own multiplies integers by the float `alpha`, which loses what float64 cannot hold."""
 
     op_domain = ""
 
@@ -98,7 +98,7 @@ class Gemm(onnx_gemm.Gemm_7):
 
 
 class Pow(OpRun):
-    """The evaluator's own takes a root where the exponent is a scalar of one half: the power of -inf is inf."""
+    """Pow. The evaluator's own takes a square root for the scalar exponent 0.5, but the power of -inf is inf."""
 
     op_domain = ""
 
@@ -110,8 +110,8 @@ class Pow(OpRun):
 
 
 class GatherElements(OpRun):
-    """The evaluator's own takes an index that is out of range round and round, and fails where the indices have fewer
-    rows than the data, as in exported BERT models."""
+    """GatherElements. The evaluator's own wraps indices that are out of range, and fails if the indices have fewer rows
+    than the data, as in exported BERT models."""
 
     op_domain = ""
 
@@ -125,7 +125,8 @@ class GatherElements(OpRun):
 
 
 class Resize(onnx_resize.Resize):
-    """The evaluator's own multiplies what is not the nearest with zero: NaN and infinities spread to others."""
+    """Resize. The evaluator's own multiplies all but the nearest elements by zero, so that NaN and infinities
+    spread."""
 
     op_domain = ""
 
@@ -140,7 +141,7 @@ class Resize(onnx_resize.Resize):
 
 
 class QuantizeLinear(onnx_quantize_linear._CommonQuantizeLinear):
-    """The evaluator's own goes through int32, where a quotient beyond 2**31 wraps around instead of saturating."""
+    """QuantizeLinear. The evaluator's own uses int32, where a quotient beyond 2**31 wraps instead of saturating."""
 
     op_domain = ""
 
@@ -157,8 +158,8 @@ class QuantizeLinear(onnx_quantize_linear._CommonQuantizeLinear):
 
 
 class _OnMatrix:
-    """The evaluator's own are those of opset 13; before, they worked on a matrix, made of all axes before the given
-    one and all from that one on."""
+    """Softmax and its kind before opset 13: they worked on a matrix, made of all axes before the given one and all from
+    it on. The evaluator's own follow opset 13."""
 
     op_domain = ""
 
@@ -188,7 +189,7 @@ class Hardmax(_OnMatrix, onnx_hardmax.Hardmax):
 
 
 class _Pool:
-    """The evaluator's own takes NaN for padding, which it leaves out of a window, and is slow (`onnx/pool.py`)."""
+    """Pooling. The evaluator's own treats NaN as padding and ignores it, and is slow (`onnx/pool.py`)."""
 
     op_domain = ""
 
@@ -213,7 +214,7 @@ class AveragePool(_Pool, onnx_average_pool.AveragePool_19):
 
 
 class GlobalMaxPool(OpRun):
-    """The evaluator's own takes the maximum over the wrong axes of anything but an image."""
+    """GlobalMaxPool. The evaluator's own reduces the wrong axes for inputs that are not images."""
 
     op_domain = ""
 
@@ -222,7 +223,7 @@ class GlobalMaxPool(OpRun):
 
 
 class _Recurrent(OpRun):
-    """The evaluator's own ignores `clip`, sequence lengths and most activations."""
+    """Recurrent operators. The evaluator's own ignore `clip`, sequence lengths and most activations."""
 
     op_domain = ""
 
@@ -244,7 +245,7 @@ class LSTM(_Recurrent):
 
 
 def corrected(opset: int) -> list[type[OpRun]]:
-    """Those to be used in a model of this version of the standard: some had other forms before."""
+    """Return the corrections for a model of this opset: some operators had other forms before."""
     since: dict[type[OpRun], int] = {
         AveragePool: 7,
         GRU: 7,

@@ -1,9 +1,9 @@
-"""Models with operators of unknown meaning: the rest is judged around them.
+"""Cuts operators of unknown meaning out of models, so that the rest can be judged.
 
-An operator of another domain has no reference. Where its result has the type of its first argument, as far as the
-model says, that argument passes through in its place; where the model declares another type, the result becomes an
-input; nodes behind a result of which nothing is known cannot be kept. What the operator was fed becomes an output of
-the model, so that it is compared.
+Operators of other domains have no reference. If such an operator's result has the type of its first argument, as far as
+the model says, it is replaced by that argument; if the model declares another type, the result becomes an input; if its
+type is unknown, the nodes that depend on it are removed. The operator's arguments become outputs of the model, so that
+they are compared.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _STANDARD = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training")
 
 @dataclass(frozen=True)
 class Cut:
-    """What was taken out of a model: by operator, and how many nodes are gone besides."""
+    """What was cut out of a model: a text that names the operators, and the number of further lost nodes."""
 
     operators: str
     lost: int
     outputs: tuple[str, ...]  # of the model as it was
-    known: tuple[str, ...]  # those of them that no result of these operators flows into
+    known: tuple[str, ...]  # the outputs that depend on no result of these operators
 
     def __str__(self) -> str:
         lost = f" {self.lost} nodes that depend on them were left out too." if self.lost else ""
@@ -44,7 +44,7 @@ class Cut:
 
 
 def cut_around_unknown(model: Any) -> Cut | None:
-    """Take nodes of unknown meaning out of the model, in place; `None` when there are none."""
+    """Remove nodes of unknown meaning from the model, in place; returns `None` if there are none."""
     own = {(function.domain, function.name) for function in model.functions}
     unknown = [node for node in model.graph.node if not _is_known(node, own)]
     if not unknown:
@@ -68,16 +68,16 @@ def cut_around_unknown(model: Any) -> Cut | None:
 
 
 def _reached(graph: Any, nodes: list[Any]) -> set[str]:
-    """The values that results of these nodes flow into. A node may read values of the graph inside its own graphs."""
+    """Return the values that depend on results of these nodes. A node may read outer values in its inner graphs."""
     found = {name for node in nodes for name in node.output}
-    for node in graph.node:  # in an order in which each comes after those that it reads
+    for node in graph.node:  # in topological order
         read = set(node.input) | {name for inner in _inner(node) for each in inner.node for name in each.input}
         found |= set(node.output) if read & found else set()
     return found
 
 
 def _replace(model: Any, node: Any) -> None:
-    """Something of the same type in the place of each result of a node."""
+    """Replace each result of a node by a value of the same type."""
     from onnx import helper
 
     types = _types(model)
@@ -96,7 +96,7 @@ def _replace(model: Any, node: Any) -> None:
 
 
 def _fits(declared: Any, like: Any) -> bool:
-    """Can a value of the one type stand for the other? Sizes that are not known agree with all."""
+    """True if a value of one type can replace one of the other. Unknown sizes match all."""
     one, other = declared.tensor_type, like.tensor_type
     sizes = zip(one.shape.dim, other.shape.dim, strict=False)
     return (
@@ -120,12 +120,12 @@ def _inner(node: Any) -> Iterator[Any]:
 
 
 def _types(model: Any) -> dict[str, Any]:
-    """What is declared of every value, and what follows from it."""
+    """Return the declared or inferred type of every value."""
     from onnx import TypeProto, shape_inference
 
     try:
         inferred = shape_inference.infer_shapes(model).graph
-    except Exception:  # a model too large for it, or one that it does not understand: what is declared must do
+    except Exception:  # too large for inference, or not supported: use the declared types only
         inferred = model.graph
     found = {
         value.name: value.type
@@ -142,7 +142,7 @@ def _types(model: Any) -> dict[str, Any]:
 
 
 def _drop_dangling(graph: Any) -> None:
-    """Without the nodes that read values which no node makes any more."""
+    """Remove the nodes and outputs that need values which no node computes any more."""
     made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer} | {""}
     kept = []
     for node in graph.node:
@@ -158,7 +158,7 @@ def _drop_dangling(graph: Any) -> None:
 
 
 def _expose(model: Any, names: list[str]) -> None:
-    """Make these values outputs, where a node of the model makes them."""
+    """Make these values outputs of the model, if one of its nodes computes them."""
     types = _types(model)
     made = {name for node in model.graph.node for name in node.output}
     there = {value.name for value in model.graph.output}

@@ -1,4 +1,4 @@
-"""The reference evaluator of the ONNX project, with what is wrong in it set right: it is a witness here."""
+"""The reference evaluator of the ONNX project with our corrections, used as an independent reference."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def make_evaluator(model: Any, kind: Any = None) -> Any:
-    """An evaluator of a loaded model; `kind` is a class derived from `ReferenceEvaluator`."""
+    """Return an evaluator of a loaded model; `kind` is a subclass of `ReferenceEvaluator`."""
     from onnx.reference import ReferenceEvaluator
 
     from driftline.programs.onnx.corrections import corrected
@@ -20,8 +20,8 @@ def _opset(model: Any) -> int:
 
 
 def _without_empty_outputs(model: Any) -> Any:
-    """A copy in which unused outputs have names. The evaluator keeps them under the empty name, where it
-    then finds them when an optional input is left out."""
+    """Return a copy in which unused outputs have names. The evaluator stores them under the empty name, where it would
+    find them in place of an optional input that was left out."""
     import onnx
 
     if not isinstance(model, onnx.ModelProto) or not any(_unnamed(node) for node in _nodes(model)):
@@ -38,7 +38,7 @@ def _unnamed(node: Any) -> bool:
 
 
 def _nodes(model: Any) -> Iterator[Any]:
-    """Every node, those of subgraphs and functions included."""
+    """Yield every node, including those of subgraphs and functions."""
     waiting = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     for node in waiting:
         yield node

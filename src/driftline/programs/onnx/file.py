@@ -1,12 +1,12 @@
-"""ONNX models whose weights lie in files beside them.
+"""Reads and keeps ONNX models, including those with weights in files of their own.
 
-A protobuf message ends at 2 GB, and every reader of one holds all of it in memory. So the weights of a big model stay
-in files of their own, from the first look to the last compiler: `keep_model` writes Driftline's private copy, a small
-model file and data files that are named by their content. The hash of the model file thus
-covers its weights. Small models are single files, whatever the user's is.
+A protobuf message is limited to 2 GB, and its reader holds all of it in memory. So the weights of a big model always
+stay in files of their own: `keep_model` writes Driftline's private copy, a small model file and data files named by
+their content, so that the hash of the model file covers its weights. A small model becomes a single file, whatever the
+user's model is.
 
-All code that needs an ONNX model calls `load_model` (weights in memory), `load_structure` (no weights), or gives the
-path to a runtime that maps the data itself; `mapped` gives an array that is read from the disk when touched.
+All code that needs an ONNX model calls `load_model` (weights in memory) or `load_structure` (no weights), or passes the
+path to a runtime that maps the data itself; `mapped` returns an array that is read from the disk on access.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MESSAGE = (1 << 31) - 1  # bytes of a protobuf message
 
 @dataclass(frozen=True)
 class KeptModel:
-    """A private copy. `data` names the files beside `path`, `weights` counts the bytes of all tensors."""
+    """The private copy of a model. `data` names the files beside `path`, `weights` counts the bytes of all tensors."""
 
     path: Path
     data: tuple[str, ...]
@@ -40,7 +40,7 @@ class KeptModel:
 
 
 def load_structure(path: Path, name: str = "") -> Any:
-    """The model without the tensors that lie in other files."""
+    """Return the model without the tensors that are stored in other files."""
     import onnx
 
     try:
@@ -52,21 +52,21 @@ def load_structure(path: Path, name: str = "") -> Any:
 
 
 def load_model(path: Path) -> Any:
-    """The model with all its weights in memory. It may be larger than what can be serialised."""
+    """Return the model with all weights in memory. It may be too large to be serialised."""
     import onnx
 
     return onnx.load(str(path))
 
 
 def model_from(data: bytes) -> Any:
-    """The same from a message."""
+    """Return the model of a serialised message."""
     import onnx
 
     return onnx.load_model_from_string(data)
 
 
 def serialised(path: Path) -> bytes:
-    """The whole model as one message, for those that take nothing else."""
+    """Return the whole model as one message. Raises if it is larger than 2 GB."""
     model = load_structure(path)
     if model_size(model) > _MESSAGE:
         raise DriftlineError("The model is larger than 2 GB, and this step needs it as one message; it cannot be done.")
@@ -74,7 +74,7 @@ def serialised(path: Path) -> bytes:
 
 
 def mapped(tensor: Any, folder: Path) -> Array:
-    """A tensor that lies in a file, as a read-only array that takes no memory until it is read."""
+    """Return a tensor that is stored in a file as a read-only array, mapped into memory."""
     import onnx
 
     place = {entry.key: entry.value for entry in tensor.external_data}
@@ -103,7 +103,7 @@ def external_tensors(model: Any) -> Iterator[Any]:
 
 
 def tensors(model: Any) -> Iterator[Any]:
-    """Every tensor of a model: initialisers and attributes, subgraphs and functions included."""
+    """Yield every tensor of a model: initialisers and attributes, including those of subgraphs and functions."""
     graphs = [model.graph]
     nodes = [node for function in model.functions for node in function.node]
     while graphs or nodes:
@@ -124,7 +124,7 @@ def tensors(model: Any) -> Iterator[Any]:
 
 
 def model_size(model: Any) -> int:
-    """Bytes of all tensors, as far as they take room: what is stored as text or in other fields counts roughly."""
+    """Return the bytes of all tensors; for strings and unusual fields an estimate."""
     return sum(_tensor_size(tensor) for tensor in tensors(model))
 
 
@@ -141,8 +141,8 @@ def _tensor_size(tensor: Any) -> int:
 
 
 def require_data_files(model: Any, path: Path, name: str) -> dict[str, Path]:
-    """The data files of a user's model, by location. What is missing or lies elsewhere is refused in one sentence: a
-    model from somebody else must not read files that it did not come with."""
+    """Return the data files of a user's model, by location. Raises if a file is missing or outside of the model's
+    folder: a model from someone else must not read other files."""
     folder = path.resolve().parent
     found: dict[str, Path] = {}
     for tensor in external_tensors(model):
@@ -186,8 +186,8 @@ def _require_length(model: Any, files: dict[str, Path], name: str) -> None:
 
 
 def keep_model(model: Any, path: Path, folder: Path, name: str = "") -> KeptModel | None:
-    """Write the private copy of a model into a folder. `None`: the user's file is as it should be, a small model in
-    one file."""
+    """Write the private copy of a model into a folder. Returns `None` for a small model in one file, which needs
+    none."""
     import onnx
 
     files = require_data_files(model, path, name or path.name)
@@ -216,7 +216,7 @@ def _copied(file: Path, folder: Path) -> str:
 
 
 def _move_out(model: Any, folder: Path) -> list[str]:
-    """Tensors that lie in the model itself go to a data file, which is named by its content."""
+    """Move large tensors from the model to a data file named by its content; returns the names of such files."""
     import onnx
 
     large = [t for t in tensors(model) if not is_external(t) and t.data_type != onnx.TensorProto.STRING]

@@ -1,6 +1,7 @@
-"""An ONNX model with all its floats in another type: constants, casts and signatures.
+"""Converts an ONNX model to another float type: constants, casts and signatures.
 
-The shadow of a model is played in float64; an experiment asks whether a failure shows in another type, too.
+Used to run the shadow (the float64 copy of a model that the oracle computes), and by experiments that test whether a
+failure occurs in another type.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _TYPE_ATTRIBUTES = ("to", "dtype", "stash_type", "softmax_precision", "output_dt
 
 
 def with_floats_in(model: Any, dtype: str, of: tuple[str, ...]) -> Any:
-    """A copy of the model in which the float types `of` are `dtype` everywhere."""
+    """Return a copy of the model with the float types `of` replaced by `dtype` everywhere."""
     import onnx
 
     changed = onnx.ModelProto()

@@ -1,9 +1,9 @@
-"""Where the values of an ONNX model's inputs go: which of them are indices, masks, positions, lengths or sizes.
+"""Follows the inputs of an ONNX model, to find out which of them are indices, masks, positions, lengths or sizes.
 
-Each input is followed through the operators that pass its values on (Cast, Reshape, Slice, Add of a constant, ...) to
-those that say what the values mean. What is found are facts; `onnx/ranges.py` makes rules of them. Sizes that the graph
-reads from its own shapes are followed in the same way: `Range(0, sequence)` into a table of 512 rows means that the
-sequence has at most 512 elements.
+Each input is followed through operators that pass its values on (Cast, Reshape, Slice, Add of a constant, ...) to
+operators that show what the values mean. The results are facts; `onnx/ranges.py` derives rules from them. Sizes that
+the graph reads from its own shapes are followed in the same way: if `Range(0, sequence)` indexes a table of 512 rows,
+the sequence has at most 512 elements.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 from driftline.programs.onnx.shapes import OpenShape, OpenSize
 
-MASKED = -1e3  # what is added to a score, or put in its place, to make the softmax of it vanish
+MASKED = -1e3  # added to a score, or replaces it, so that its softmax becomes zero
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Values of an input, perhaps shifted by constants between `low` and `high`, and changed as `state` says."""
+    """A value derived from an input: shifted by constants between `low` and `high`, and changed as `state` says."""
 
     source: str
     low: int = 0
@@ -41,7 +41,7 @@ class Bound:
 
 @dataclass
 class Facts:
-    """What was found out about each input, and about the sizes of dimensions."""
+    """The facts found about each input, and about the sizes of dimensions."""
 
     bounds: dict[str, list[Bound]] = field(default_factory=lambda: defaultdict(list))
     kinds: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))  # kind: why
@@ -57,7 +57,7 @@ class Facts:
 
 
 class Walk:
-    """What is known about the tensors of a model while its nodes are visited in their order (`onnx/walk.py`)."""
+    """The knowledge about the tensors of a model while its nodes are visited in order (`onnx/walk.py`)."""
 
     def __init__(
         self, shapes: dict[str, OpenShape], constants: dict[str, Any], facts: Facts, weights: set[str]
@@ -89,7 +89,7 @@ class Walk:
             self.flows[name] = tuple(dict.fromkeys((*self.flows.get(name, ()), *flows)))
 
     def number(self, name: str) -> float | None:
-        """The one number that a constant holds in all its places."""
+        """Return the number that a constant holds in all its elements, or None."""
         array = self.constants.get(name)
         if array is None or array.dtype.kind not in "iufb" or not array.size:
             return None
@@ -97,7 +97,7 @@ class Walk:
         return first if (array == array.reshape(-1)[0]).all() else None
 
     def size_of(self, name: str) -> OpenSize:
-        """The one size that a tensor of sizes holds."""
+        """Return the single size that a tensor of sizes holds, or None."""
         held = self.sizes.get(name)
         if held is not None and len(held) == 1:
             return held[0]
@@ -111,7 +111,7 @@ class Walk:
         return shape[axis]
 
     def index(self, name: str, size: OpenSize, why: str) -> None:
-        """The values of a tensor are indices of something of that size."""
+        """Note that the values of a tensor are indices into something of that size."""
         if name in self.spans and isinstance(size, int):
             self.facts.limit(self.spans[name], size)
         if size is None:

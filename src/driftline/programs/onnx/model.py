@@ -1,4 +1,4 @@
-"""Reading ONNX models: what they take and return, and whether they are models at all."""
+"""Reads and validates ONNX models, and describes their inputs and outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNDEFINED = re.compile(r"input '([^']*)' of node:\s+name: (.*?) OpType: (\S+)\s
 
 
 def read_model(path: Path, folder: Path, name: str = "") -> tuple[Any, KeptModel | None]:
-    """The checked model, and the private copy of it in `folder` if it needs one: see `onnx_file.keep_model`."""
+    """Return the checked model, and its private copy in `folder` if it needs one: see `keep_model`."""
     name = name or path.name
     model = load_structure(path, name)
     require_sound(model, name)
@@ -33,7 +33,7 @@ def read_model(path: Path, folder: Path, name: str = "") -> tuple[Any, KeptModel
 
 
 def _check(model: Any, checked: Any, name: str) -> None:
-    """`checked`: the model, or its path, where it is too big to be one message."""
+    """Raise if the model is invalid. `checked` is the model, or its path if it is too big for one message."""
     import onnx
 
     newest = onnx.defs.onnx_opset_version()
@@ -63,7 +63,7 @@ def _check(model: Any, checked: Any, name: str) -> None:
 
 
 def _what_is_wrong(said: str) -> str:
-    """The checker spreads what it says of an undefined value over several lines, with the name of it in the first."""
+    """Return the checker's message in one sentence. It spreads messages about undefined values over several lines."""
     undefined = _UNDEFINED.search(said)
     if not undefined:
         return first_line(said)
@@ -76,7 +76,7 @@ def _what_is_wrong(said: str) -> str:
 
 
 def describe_model(model: Any) -> Described:
-    """Inputs (initialisers left out), outputs and operators of a model."""
+    """Describe a model: its inputs (without initialisers), outputs and operators."""
     constants = {tensor.name for tensor in model.graph.initializer}
     return Described(
         framework="onnx",

@@ -1,5 +1,5 @@
-"""Which inputs of an ONNX model are parameters of its operators, and not data: shapes, axes, counts, indices, scales,
-limits. Other numbers there make another program of it, or none at all.
+"""Finds inputs of an ONNX model that are parameters of its operators, not data: shapes, axes, counts, indices, scales,
+limits. Other numbers there would make another program, or an invalid one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLACES: dict[str, tuple[int, ...]] = {
     "NonMaxSuppression": (2, 3, 4), "SequenceInsert": (2,), "STFT": (1, 3), "Where": (0,),
     "MelWeightMatrix": (0, 1, 2, 3, 4),
 }  # fmt: skip
-# What sizes are computed with: what goes into it is a parameter if what comes out of it is.
+# Operators that compute sizes: their inputs are parameters if their result is one.
 _ARITHMETIC = frozenset(
     "Identity Cast Concat Squeeze Unsqueeze Reshape Flatten Slice Gather Transpose Expand Add Sub Mul Div Neg Abs Floor"
     " Ceil Round Min Max".split()
@@ -42,7 +42,7 @@ _ARITHMETIC = frozenset(
 
 @dataclass(frozen=True)
 class ParametersRequest:
-    """Which inputs of the model at `path` are parameters?"""
+    """A request for the parameter inputs of the model at `path`."""
 
     path: Path
 
@@ -61,7 +61,7 @@ def find_parameters(request: ParametersRequest, context: Context) -> ParameterIn
 
 
 def parameter_inputs(model: Any) -> set[str]:
-    """Those inputs of the graph that an operator takes as a parameter, directly or by way of arithmetic on sizes."""
+    """Return the graph's inputs that an operator uses as a parameter, directly or after arithmetic on sizes."""
     nodes = list(_nodes(model.graph))
     found = {node.input[place] for node in nodes for place in _PLACES.get(node.op_type, ()) if place < len(node.input)}
     makers = {name: node for node in nodes for name in node.output if node.op_type in _ARITHMETIC}
@@ -75,7 +75,7 @@ def parameter_inputs(model: Any) -> set[str]:
 
 
 def _nodes(graph: Any) -> Iterator[Any]:
-    """All nodes, those of graphs inside of nodes too: these see the names around them."""
+    """Yield all nodes, including those of graphs inside nodes, which see the names around them."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:

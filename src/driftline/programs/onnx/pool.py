@@ -1,9 +1,9 @@
-"""Pooling as the ONNX project's reference evaluator does it, to the last bit, but many windows at a time.
+"""Pooling with the same bits as the ONNX project's reference evaluator, but many windows at a time.
 
-The evaluator's own collects every window in Python. Reference results of a model with an AveragePool take long with it,
-and so do the standard's node tests: of the ten seconds in which they are made, it takes eight. Windows that have the
-same elements (all of them, or all but those beyond one edge) are reduced together. numpy adds the elements of a row in
-the same order whether there is one row or many, so the sums are the same.
+The evaluator collects every window in Python, which makes references of models with AveragePool slow, and takes eight
+of the ten seconds in which the standard's node tests are generated. Here, windows that have the same elements (all of
+them, or all but those beyond one edge) are reduced together. numpy adds the elements of a row in the same order whether
+there is one row or many, so the sums are the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _own = op_pool_common.pool
 
 @contextlib.contextmanager
 def quick_pooling() -> Iterator[None]:
-    """Inside the block, and for what is imported there, the evaluator pools in this way."""
+    """Make the evaluator, and what is imported in the block, use this pooling."""
     before = op_pool_common.pool
     op_pool_common.pool = pool
     try:
@@ -45,7 +45,7 @@ def pool(
     count_include_pad: int = 0,
     p: int = 1,
 ) -> Any:
-    """The signature is that of the evaluator, and so is what it refuses."""
+    """Pool like the evaluator's function, with its signature and its restrictions."""
     kinds: dict[str, Callable[[Array], Any]] = {"AVG": _mean, "MAX": _largest, "LPPOOL": lambda block: _norm(block, p)}
     rank = len(x_shape) - 2
     around = _for_both_ends(pads_required, rank)
@@ -90,7 +90,7 @@ def _for_both_ends(given: Sequence[int] | None, rank: int) -> list[int]:
 
 
 def _alike(kept: Array) -> Iterator[tuple[Array, Array]]:
-    """The windows that keep the same of their elements, and which these are."""
+    """Yield the indices of windows that keep the same elements, with the mask of these elements."""
     whole = kept.all(axis=1)
     if whole.any():
         yield np.flatnonzero(whole), np.ones(kept.shape[1], bool)
@@ -102,7 +102,7 @@ def _alike(kept: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def _mean(block: Array) -> Any:
-    """As `numpy.average` of each row by itself, which divides in float64."""
+    """Return the means of the rows, each as `numpy.average` computes it, which divides in float64."""
     halves = block.dtype == np.float16
     sums = np.add.reduce(block.astype(np.float32) if halves else block, axis=1)
     if halves or block.dtype in (np.float32, np.float64):

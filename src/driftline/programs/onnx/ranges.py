@@ -1,7 +1,7 @@
-"""What the inputs of an ONNX model may hold, and how large its open dimensions may be: rules from the graph itself.
+"""Derives from an ONNX graph which values its inputs may hold, and how large its open dimensions may be.
 
-The answer is for each input a rule as in `inputs/plan.py` with the reason for it, the names of its
-dimensions, and the largest size of each. Names of inputs are hints, used only where the graph says nothing.
+The answer holds for each input a rule as in `inputs/plan.py` with its reason, the names of its dimensions, and the
+largest size of each. Names of inputs are used only where the graph gives no information.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MASK_KINDS = ("penalty", "complement", "keeps", "hides", "flag")
 
 
 def analyse(model: Any) -> Known:
-    """Rules and the names of dimensions by input, limits by dimension."""
+    """Return the rules and dimension names of each input, and the limits of each dimension."""
     graph = model.graph
     weights = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in weights]
@@ -71,7 +71,7 @@ def _rule(value: Any, facts: Facts) -> InputRule | None:
 
 
 def _index(bounds: list[Any]) -> InputRule:
-    """All bounds together. Those by name are taken where no number is known: they are small, as sizes are."""
+    """Return the rule for an index with these bounds. Bounds by dimension name win over numbers, as they are small."""
     low = max(0, *(bound.low for bound in bounds))
     numbers = [(bound.high + bound.size, bound.why) for bound in bounds if isinstance(bound.size, int)]
     names = [bound for bound in bounds if isinstance(bound.size, str)]

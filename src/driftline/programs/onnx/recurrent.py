@@ -1,8 +1,8 @@
-"""RNN, GRU and LSTM, step by step, from the operator specification: with all activations, clipping, peepholes and
+"""RNN, GRU and LSTM step by step, from the operator specification: with all activations, clipping, peepholes and
 sequence lengths.
 
-The shadow puts rounding errors into the steps: an error in the state is carried on, so no formula for the whole
-operator is sound. The evaluator's corrections take the steps as they are (`PlainSteps`).
+The shadow (the oracle's float64 run) adds rounding errors to each step: an error in the state is carried on, so no
+formula for the whole operator would be sound. The evaluator's corrections use the plain steps (`PlainSteps`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from driftline.core.tensors import Array
 
 
 class RecurrentSteps(Protocol):
-    """The arithmetic of a cell."""
+    """The arithmetic of a recurrent cell."""
 
     def round(self, result: Array) -> Array: ...
     def function(self, result: Array, through: float = 0.0) -> Array: ...
@@ -24,7 +24,7 @@ class RecurrentSteps(Protocol):
 
 
 class PlainSteps:
-    """Arithmetic in which no step does anything more."""
+    """Plain arithmetic, which adds no rounding errors."""
 
     def round(self, result: Array) -> Array:
         return result
@@ -52,7 +52,7 @@ _PARAMETERS: dict[str, tuple[float | None, float | None]] = {
 
 
 def _activation(steps: RecurrentSteps, name: str, alpha: float, beta: float) -> Activation:
-    """An activation by its name in the standard, which ignores case. Cells share one exponential among their gates:
+    """Return an activation by its name in the standard, ignoring case. Cells share one exponential among their gates:
     tanh(x) is often computed as 2 sigmoid(2x) - 1, so its error is that of a number of size one."""
     table: dict[str, Activation] = {
         "affine": lambda x: steps.round(alpha * x + beta),
@@ -71,7 +71,7 @@ def _activation(steps: RecurrentSteps, name: str, alpha: float, beta: float) -> 
 
 
 def _activations(steps: RecurrentSteps, names: list[str], attributes: dict[str, Any]) -> Iterator[Activation]:
-    """Scaling values are consumed in order, by the activations that take one."""
+    """Yield the activations. Their alpha and beta are consumed in order, by activations with such parameters."""
     alphas, betas = (list(attributes.get(f"activation_{which}") or ()) for which in ("alpha", "beta"))
     clip = attributes.get("clip")
     for name in names:
@@ -140,7 +140,7 @@ _CELLS = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
 
 
 def _walk(cell: Cell, x: Array, h: Array, c: Array | None, lengths: Array, reverse: bool) -> Any:
-    """One direction. Beyond its length a sequence keeps its state and puts out zeros."""
+    """Run one direction. Beyond its length a sequence keeps its state and outputs zeros."""
     outputs = np.zeros((*x.shape[:2], h.shape[-1]))
     batch = np.arange(x.shape[1])
     for time in range(x.shape[0]):

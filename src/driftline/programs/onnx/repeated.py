@@ -1,6 +1,6 @@
-"""An ONNX model so many times in a row: each copy takes the result of the one before it. Weights are shared.
+"""Chains copies of an ONNX model: each copy takes the result of the one before it. Weights are shared.
 
-Where no input can take the result, the copies stand side by side, each on inputs of its own.
+If no input can take the result, the copies are independent, and each has inputs of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorPro
 
 
 def repeated_model(model: onnx.ModelProto, copies: int) -> onnx.ModelProto:
-    """Raises `ValueError` where the copies would all be the same."""
+    """Return the model with `copies` copies. Raises `ValueError` if all copies would be the same."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]
     result = model.graph.output[0]
@@ -41,19 +41,19 @@ def repeated_model(model: onnx.ModelProto, copies: int) -> onnx.ModelProto:
 
 
 def fed_input(model: onnx.ModelProto) -> str:
-    """The input that takes the result; nothing where there is none."""
+    """Return the name of an input that can take the result, or an empty text."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]
     return next((value.name for value in inputs if _fits(model.graph.output[0], value)), "")
 
 
 def count_nodes(model: onnx.ModelProto) -> int:
-    """Its operators, constants left out."""
+    """Return the number of nodes, without constants."""
     return sum(node.op_type != "Constant" for node in model.graph.node)
 
 
 def _fits(result: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> bool:
-    """Can the value be fed with the result? A size that is left open takes any."""
+    """True if the result can be fed to the input `value`. An open size of the input accepts any."""
     gives, takes = result.type.tensor_type, value.type.tensor_type
     if gives.elem_type != takes.elem_type or not takes.HasField("shape") or not gives.HasField("shape"):
         return False
@@ -65,7 +65,7 @@ def _fits(result: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> bool:
 
 
 def _new_mark(graph: onnx.GraphProto) -> str:
-    """What stands between a name and the number of a copy: no name of the model has it, so none is made twice."""
+    """Return a separator of names and copy numbers that occurs in no name of the model, so that names stay unique."""
     names, mark = list(_names(graph)), "_"
     while any(mark in name for name in names):
         mark += "_"
@@ -73,7 +73,7 @@ def _new_mark(graph: onnx.GraphProto) -> str:
 
 
 def _names(graph: onnx.GraphProto) -> Iterator[str]:
-    """Those of all values, subgraphs included."""
+    """Yield the names of all values, including those of subgraphs."""
     yield from (value.name for value in (*graph.input, *graph.initializer))
     yield from (tensor.values.name for tensor in graph.sparse_initializer)
     for node in graph.node:
@@ -84,7 +84,7 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
 
 
 def _shifted(graph: onnx.GraphProto, value: onnx.ValueInfoProto, suffix: str, copy: int) -> str:
-    """The name of the input plus the number of the copy, which is added to the graph."""
+    """Add a node that computes the input plus the number of the copy, and return its name."""
     name = f"{value.name}{suffix}"
     constant = helper.make_tensor(f"{name}_by", value.type.tensor_type.elem_type, [], [float(copy)])
     graph.initializer.append(constant)
@@ -112,7 +112,7 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 
 def _output(value: onnx.ValueInfoProto, names: Mapping[str, str], in_a_row: bool) -> onnx.ValueInfoProto:
-    """In a row the sizes that were left open may have become others."""
+    """Return the output of the chained model; with `in_a_row`, its open sizes get new names, since they may differ."""
     made = onnx.ValueInfoProto()
     made.CopyFrom(value)
     made.name = names.get(value.name, value.name)

@@ -1,4 +1,4 @@
-"""The largest value that an ONNX model computes, by shapes alone.
+"""Finds the largest value that an ONNX model computes, from shapes alone.
 
 A file of a hundred bytes can expand one number to gigabytes. Without this look, it would be computed until `--memory`
 ends the worker, after a minute.

@@ -1,4 +1,4 @@
-"""Shapes of all tensors of an ONNX graph, as far as they are known, without touching the weights.
+"""Infers the shapes of all tensors of an ONNX graph, where possible, without loading the weights.
 
 ONNX's own shape inference copies the whole model. Here it gets a skeleton in which every large initialiser is an input
 of the same shape, so that a model of gigabytes costs as much as its nodes.
@@ -17,12 +17,12 @@ OpenShape = tuple[OpenSize, ...]
 
 
 def known_shapes(model: Any) -> dict[str, OpenShape]:
-    """The shape of every tensor whose rank is known."""
+    """Return the shape of every tensor whose rank is known."""
     shapes = dict(_declared(model.graph))
     try:
         inferred = _inferred(skeleton(model))
         shapes |= {name: shape for name, shape in _declared(inferred.graph) if name not in shapes}
-    except Exception:  # shape inference gives up on models that runtimes take; what is declared must do
+    except Exception:  # inference fails on models that runtimes accept: use declared shapes
         pass
     return shapes | {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
 
@@ -54,8 +54,8 @@ def _inferred(slim: Any) -> Any:
 
 
 def _length_of_vectors(graph: Any) -> int:
-    """How many numbers there are in all vectors of a graph: `data_prop` notes each of them, whatever they are for, and
-    a file of a hundred bytes may have a vector of billions."""
+    """Return the number of elements in all vectors of a graph. `data_prop` stores each of them, and a file of a hundred
+    bytes may have a vector of billions."""
     shapes = (shape for _, shape in _declared(graph) if len(shape) == 1)
     return sum(size for (size,) in shapes if isinstance(size, int))
 
@@ -74,7 +74,7 @@ def _size(dim: Any) -> OpenSize:
 
 
 def skeleton(model: Any) -> Any:
-    """The model with inputs in place of its large initialisers."""
+    """Return the model with inputs in place of its large initialisers."""
     import onnx
 
     slim = onnx.ModelProto(ir_version=max(model.ir_version, 4), opset_import=model.opset_import)
@@ -102,7 +102,7 @@ def _elements(tensor: Any) -> int:
 
 
 def small_constants(model: Any) -> dict[str, Any]:
-    """The initialisers that are small enough to be looked at, as arrays."""
+    """Return the small initialisers as arrays."""
     import onnx
 
     return {

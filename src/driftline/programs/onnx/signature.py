@@ -1,4 +1,4 @@
-"""Whether two ONNX models compute the same in the same way."""
+"""Decides whether two ONNX models compute the same in the same way."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 
 
 def graph_signature(data: bytes) -> str:
-    """A hash of what a model computes and how, whatever its values are called and in which order its nodes stand."""
+    """Return a hash of the computation of a model, which ignores the names of values and the order of nodes."""
     import onnx
     from onnx import numpy_helper
 

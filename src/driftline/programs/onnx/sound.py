@@ -1,4 +1,4 @@
-"""Is a model of unknown origin sound enough to be looked at? Protobuf accepts much that no model may hold.
+"""Validates models of unknown origin before other code reads them: protobuf accepts much that no model may hold.
 
 Each kind of damage gets a sentence here, before any other code meets the model: names that are not text, sizes that
 cannot be, weights that are not there, functions that call themselves or expand without end.
@@ -19,9 +19,9 @@ _EXPORT = "Export it again."
 
 
 def require_sound(model: Any, name: str) -> None:
-    """Refuse a model that cannot be worked with, in one sentence."""
+    """Raise an error with one sentence if a model is damaged."""
     for text in _names(model):
-        if isinstance(text, bytes):  # what protobuf returns for text that is not UTF-8
+        if isinstance(text, bytes):  # protobuf returns bytes for text that is not UTF-8
             raise DriftlineError(f"{name} has names that are not text, such as {text[:40]!r}. {_EXPORT}")
     for tensor in tensors(model):
         _require_tensor(tensor, name)
@@ -60,7 +60,7 @@ def _per_byte(dtype: str) -> int:
 
 
 def require_input(value: Any) -> str:
-    """The dtype of an input that Driftline can feed."""
+    """Return the dtype of an input. Raises if Driftline cannot feed it."""
     import onnx
 
     tensor, said = value.type.tensor_type, f"Input {value.name!r}"
@@ -87,7 +87,7 @@ def _own_nodes(model: Any) -> list[Any]:
 
 
 def _graphs(graphs: Iterable[Any], nodes: Iterable[Any] = ()) -> Iterator[Any]:
-    """Graphs, and those inside their nodes and inside other nodes."""
+    """Yield graphs, and all graphs inside their nodes and inside `nodes`."""
     waiting = [*graphs, *(inner for node in nodes for inner in _inner(node))]
     while waiting:
         graph = waiting.pop()
@@ -129,7 +129,7 @@ def _names_of(node: Any) -> Iterator[Any]:
 
 
 def _require_end(model: Any, name: str) -> None:
-    """Functions must not call themselves, nor make a small file expand to a huge graph."""
+    """Raise if a function calls itself, or if functions expand the model to too many nodes."""
     functions = {(function.domain, function.name): list(function.node) for function in model.functions}
     if not functions:
         return
@@ -150,7 +150,7 @@ def _require_end(model: Any, name: str) -> None:
 
     try:
         total = size(list(model.graph.node), ())
-        for called in functions:  # also those that are never called: tools look at all of them
+        for called in functions:  # also functions that are never called: tools read all of them
             total = max(total, size(functions[called], (called,)))
     except RecursionError as error:
         raise DriftlineError(f"{name}: its functions are nested too deep. {_EXPORT}") from error

@@ -1,4 +1,4 @@
-"""An ONNX model as text that reads back to the same model, as far as there is one."""
+"""Writes an ONNX model as text that reads back to the same model, where possible."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from driftline.core.quoting import visible
 
 LINE = 110  # characters
-INLINE = 16  # elements of an initialiser that may stand in the text
+INLINE = 16  # the most elements of an initialiser that is written in the text
 # The type of an attribute, where its value is enough for the parser.
 _SHOWN_TYPE = re.compile(
     r"(\w+): (?:int|ints(?= = \[-?\d)|float(?= = -?\d+\.\d)|floats(?= = \[-?\d+\.\d)|string|strings(?= = \[\")) = "
 )
-_INLINE_TYPES = (1, 6, 7, 11)  # float, int32, int64, double: those that the text form writes and reads alike
+_INLINE_TYPES = (1, 6, 7, 11)  # float, int32, int64, double: the text form reads what it wrote
 
 
 class TextDetail(IntEnum):
-    """What of a model its text has. The names of nodes, the types of values in between and remarks do not change what a
-    model means, and make its text long; but a compiler may read them, and fail because of them."""
+    """How much of a model its text includes. Names of nodes, types of intermediate values and comments do not change
+    the meaning but make the text long; a compiler may still read them, and fail because of them."""
 
     MEANING = 0
     TYPES = 1  # the types of values in between too
@@ -27,7 +27,8 @@ class TextDetail(IntEnum):
 
 
 def model_text(model: Any, detail: TextDetail = TextDetail.MEANING) -> tuple[str, list[Any]]:
-    """The text, and the initialisers that it leaves out. An empty text when it would not read back to this model."""
+    """Return the text, and the initialisers left out of it. The text is empty if it would not read back to this
+    model."""
     import onnx
 
     body = onnx.ModelProto()
@@ -39,7 +40,7 @@ def model_text(model: Any, detail: TextDetail = TextDetail.MEANING) -> tuple[str
     if detail < TextDetail.EVERYTHING:
         _forget_remarks(body, types=detail < TextDetail.TYPES)
     text = onnx.printer.to_text(body)
-    if '"""' in text or "\\" in text or visible(text) != text:  # not as it would have to stand in a script
+    if '"""' in text or "\\" in text or visible(text) != text:  # a script could not quote it
         return "", []
     for spelled in (_shorter(_briefly(text)), _shorter(text), text):
         try:
@@ -52,8 +53,8 @@ def model_text(model: Any, detail: TextDetail = TextDetail.MEANING) -> tuple[str
 
 
 def _forget_remarks(model: Any, *, types: bool) -> None:
-    """Drop what exporters note down beside the program and what does not change its meaning; with `types`, also the
-    types of values in between."""
+    """Remove comments and metadata of exporters that do not change the meaning; with `types`, also the types of
+    intermediate values."""
     for name in ("producer_name", "producer_version", "doc_string", "metadata_props"):
         model.ClearField(name)
     for name in ("doc_string", "metadata_props", "quantization_annotation", *(["value_info"] if types else [])):
@@ -71,7 +72,7 @@ def _forget_remarks(model: Any, *, types: bool) -> None:
 
 
 def _shorter(text: str) -> str:
-    """The head in one line and the graph's signature in one, as people write them; a single node beside it."""
+    """Return the text with its head on one line and the signature on another; a single node goes beside it."""
     head, _, body = text.partition(">")
     joined = f"{' '.join(head.split()).replace('< ', '<')}>{body}"
     signature, brace, nodes = joined.partition("{\n")
@@ -87,8 +88,8 @@ def _shorter(text: str) -> str:
 
 
 def _briefly(text: str) -> str:
-    """Attributes without the types that their values show, and calls as in Python. What this may spoil, a string with
-    such words in it, does not read back and so is not taken."""
+    """Return the text without redundant attribute types, and with calls as in Python. This may damage a string with
+    such text, but then the result does not read back and is not used."""
     text = _SHOWN_TYPE.sub(r"\1 = ", text)
     text = re.sub(r"= ([A-Za-z][\w.]*) (<.*> )?\(", lambda call: f"= {call[1]}{(call[2] or '').strip()}(", text)
     return text.replace('" : ', '": ')
@@ -105,7 +106,7 @@ def _inline(tensor: Any) -> bool:
 
 
 def _plain(message: Any) -> Any:
-    """A message without the difference between a field that is absent and one that holds its default."""
+    """Return a message as a comparable value that does not distinguish absent fields from default values."""
     if message.DESCRIPTOR.name == "TensorProto":
         from onnx import numpy_helper
 

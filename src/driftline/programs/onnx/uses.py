@@ -1,4 +1,4 @@
-"""What each ONNX operator says about the values that flow into it: one small function per family of operators."""
+"""Says what each ONNX operator reveals about the values it reads: one small function per family of operators."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DOMAINS = ("", "ai.onnx", "com.microsoft")  # another's operator of the same na
 
 
 def visit(walk: Walk, node: Any) -> None:
-    """Take note of what a node does with its inputs, and pass on what it passes on."""
+    """Note what a node reveals about its inputs, and pass knowledge on to its results."""
     if not node.output:
         return
     handler = _HANDLERS.get(node.op_type) if node.domain in _DOMAINS else None
     if handler:
-        with contextlib.suppress(IndexError):  # fewer inputs than we know of it: it says nothing
+        with contextlib.suppress(IndexError):  # fewer inputs than expected: nothing is learnt
             handler(walk, node, list(node.input), node.output[0])
     if node.input and all(name in walk.weights or not name for name in node.input):
         walk.weights.update(node.output)  # computed from constants alone
@@ -153,7 +153,7 @@ def _one_hot(walk: Walk, node: Any, inputs: list[str], output: str) -> None:
 
 
 def _embed_layer(walk: Walk, node: Any, inputs: list[str], output: str) -> None:
-    """com.microsoft.EmbedLayerNormalization: ids, segments, three tables, ..., mask, positions."""
+    """EmbedLayerNormalization (com.microsoft): ids, segments, three tables, ..., mask, positions."""
     inputs = inputs + [""] * (9 - len(inputs))
     for ids, table in ((0, 2), (1, 4), (8, 3)):
         if inputs[ids]:
@@ -167,13 +167,13 @@ def _embed_layer(walk: Walk, node: Any, inputs: list[str], output: str) -> None:
 
 
 def _rotary(walk: Walk, node: Any, inputs: list[str], output: str) -> None:
-    """com.microsoft.RotaryEmbedding: x, positions, cosines, sines."""
+    """RotaryEmbedding (com.microsoft): x, positions, cosines, sines."""
     walk.index(inputs[1], walk.axis(inputs[2], 0), _indexes(node, walk, inputs[2]))
     walk.facts.note(walk.flow(inputs[1]), "position", f"it is the position of {node.op_type}")
 
 
 def _group_query(walk: Walk, node: Any, inputs: list[str], output: str) -> None:
-    """com.microsoft.GroupQueryAttention counts the keys that are there: those of the past and the new ones."""
+    """GroupQueryAttention (com.microsoft): some inputs count the keys, past and new ones."""
     inputs = inputs + [""] * (7 - len(inputs))
     new, past = walk.axis(inputs[0], 1), walk.axis(inputs[3], 2)
     if isinstance(new, str) and isinstance(past, (str, int)):

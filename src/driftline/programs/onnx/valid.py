@@ -1,7 +1,7 @@
-"""Is an ONNX model valid at the opset that it names? What a compiler does with an invalid one is no bug of it.
+"""Checks that an ONNX model is valid at the opset that it names. What a compiler does with an invalid model is no bug.
 
-`onnx.checker` knows operators and attributes, shape inference the types that operators take, and `onnx_words` the words
-of attributes that have a few of them.
+`onnx.checker` checks operators and attributes, shape inference the types of operands, and `words.py` the attributes
+that take one of a few words.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from driftline.programs.onnx.words import unknown_word
 
 STANDARD = ("", "ai.onnx")
 _DOMAINS = (*STANDARD, "ai.onnx.ml")
-# What the checker says of a node by itself. Names of the graph around an inner one, say, are unknown to it.
+# The checker's messages about a single node. Others may be false: it does not know the names around an inner graph.
 _OF_NODE = re.compile("No Op registered|Unrecognized attribute|Required attribute|Mismatched attribute type")
 _TYPES = re.compile(r"\(op_type:(\w+)[^)]*\): (\S+ typestr: .*|\S+ has inconsistent type .*)")
 
 
 @dataclass(frozen=True)
 class ValidityRequest:
-    """Is the model at `path` valid at its opset?"""
+    """A request to validate the model at `path`."""
 
     path: Path
 
 
 @dataclass(frozen=True)
 class Validity:
-    """`fault` is a sentence without its end, or empty for a valid model."""
+    """The answer: `fault` is a sentence without a full stop, or empty for a valid model."""
 
     fault: str = ""
 
@@ -48,13 +48,13 @@ def find_fault(request: ValidityRequest, context: Context) -> Validity:
 
 
 def fault_at_opset(model: Any) -> str:
-    """Why a model is not valid at its opset, in words such as "the model is not valid at its opset 17: ..."; an empty
-    text for a valid model. Operators of other domains are the business of the runtime that knows them."""
+    """Return why a model is not valid at its opset ("the model is not valid at its opset 17: ..."), or an empty text.
+    Operators of other domains are not checked."""
     return fault_of_words(model) or _as_sentence(model, _fault_of_operators(model) or _fault_of_types(model))
 
 
 def fault_of_words(model: Any) -> str:
-    """The same, of attributes with a word that the model's opset does not know."""
+    """Return why an attribute has a word that the model's opset does not know, or an empty text."""
     opset = opset_of(model)
     nodes = (node for node in _standard_nodes(model.graph) if node.domain in STANDARD)
     return _as_sentence(model, next((told for node in nodes if (told := unknown_word(node, opset))), ""))
@@ -65,12 +65,12 @@ def _as_sentence(model: Any, told: str) -> str:
 
 
 def opset_of(model: Any) -> int:
-    """The version of the standard that a model names; 1 without one."""
+    """Return the version of the standard that a model names; 1 if it names none."""
     return next((int(opset.version) for opset in model.opset_import if opset.domain in STANDARD), 1)
 
 
 def _fault_of_operators(model: Any) -> str:
-    """Operators and attributes that the opset does not have."""
+    """Return a fault for an operator or attribute that the opset does not have, or an empty text."""
     import onnx
 
     context = onnx.checker.C.CheckerContext()
@@ -88,21 +88,22 @@ def _fault_of_operators(model: Any) -> str:
 
 
 def _fault_of_types(model: Any) -> str:
-    """A tensor of a type that its operator does not take; not looked for in models with big weights."""
+    """Return a fault for a tensor type that an operator does not accept, or an empty text. Big models are not
+    checked."""
     import onnx
 
     if model_size(model) >= BIG:
         return ""
     try:
         onnx.shape_inference.infer_shapes(model, check_type=True)
-    except Exception as error:  # of what it cannot infer there is nothing to be said
+    except Exception as error:  # a failure of the inference itself is no fault of the model
         found = _TYPES.search(str(error))
         return f"{found[1]}: {found[2].strip()}" if found else ""
     return ""
 
 
 def _standard_nodes(graph: Any) -> Iterator[Any]:
-    """The nodes of the standard's domains, those of graphs inside of nodes too."""
+    """Yield the nodes of the standard's domains, including those of graphs inside nodes."""
     for node in graph.node:
         if node.domain in _DOMAINS:
             yield node

@@ -1,4 +1,4 @@
-"""Attributes of ONNX operators that take one of a few words, and which words each version of an operator knows.
+"""Attributes of ONNX operators that take one of a few words, and the words that each opset allows.
 
 `onnx.defs` declares these attributes as free text, so `onnx.checker` accepts words of later versions: a
 `ScatterElements` of opset 17 with `reduction="max"`, which appeared in opset 18. The lists below are those of the
@@ -62,8 +62,7 @@ WORDS: Mapping[tuple[str, str], _AllowedWords] = {
 
 
 def unknown_word(node: Any, opset: int) -> str:
-    """Which attribute of a node of the standard's domain has a word that this opset does not know, and which opset
-    does; an empty text where there is none."""
+    """Say which attribute has a word that this opset does not know, and since when it exists; empty if none has."""
     for attribute in node.attribute:
         versions = WORDS.get((node.op_type, attribute.name))
         if versions is None or attribute.type != attribute.STRING:
@@ -76,7 +75,7 @@ def unknown_word(node: Any, opset: int) -> str:
 
 
 def words_at(versions: _AllowedWords, opset: int) -> tuple[str, ...]:
-    """The words that are known at an opset; none where the attribute does not exist yet."""
+    """Return the words that an opset allows; empty if the attribute does not exist yet."""
     since = max((version for version in versions if version <= opset), default=None)
     return () if since is None else versions[since]
 

@@ -1,4 +1,4 @@
-"""Looking at values inside a program: which there are (`Tap`), and the program with some of them as outputs.
+"""Inspects values inside a program: lists them (`Tap`), and rewrites the program with some of them as outputs.
 
 tap.py          what is known of a value in the middle     tasks.py        what workers are asked
 onnx_taps.py    ONNX models                                onnx_types.py   the types of all values of a model

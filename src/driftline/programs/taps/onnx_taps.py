@@ -1,4 +1,4 @@
-"""ONNX models: the values along the main graph, and the model with some of them as outputs.
+"""Taps of ONNX models: lists the values along the main graph, and writes the model with some of them as outputs.
 
 `write_tapped` can also cut: nodes that read a cut value then read an input of the model instead, so that each part of
 the model is run on given values and shows the error that is made in it.
@@ -17,7 +17,7 @@ from driftline.programs.taps.requests import TappedForm
 from driftline.programs.taps.scopes import onnx_scope
 from driftline.programs.taps.tap import Tap
 
-# Results that are their argument in another arrangement, or part of it.
+# Operators whose result is a rearrangement or a part of their argument.
 _VIEWS = frozenset(
     "Identity Reshape Flatten Squeeze Unsqueeze Transpose Expand Slice Split Dropout Constant ConstantOfShape"
     " SequenceAt SplitToSequence Optional OptionalGetElement DepthToSpace SpaceToDepth".split()
@@ -25,7 +25,7 @@ _VIEWS = frozenset(
 
 
 def list_taps(model: Any, arrays: Arrays) -> list[Tap]:
-    """Every float result of the main graph that is computed from the inputs and is no mere view."""
+    """Return every float result of the main graph that depends on the inputs and is not just a view."""
     graph = model.graph
     types = value_types(model, {name: array.shape for name, array in arrays.items()})
     weights = {tensor.name for tensor in graph.initializer}
@@ -52,9 +52,9 @@ def list_taps(model: Any, arrays: Arrays) -> list[Tap]:
 def write_tapped(
     model: Any, taps: Sequence[str], path: Path, *, cuts: Sequence[str] = (), returned: bool = False
 ) -> TappedForm:
-    """The model with the taps as outputs, before its own if those are `returned` too; unused nodes are left out.
-    The answer has its inputs and outputs; `order` says what each input is to be given: a name of the original model's,
-    or `cut.N` for the N-th cut."""
+    """Write the model with the taps as outputs, followed by its own if `returned`; unused nodes are removed. Returns
+    its inputs and outputs; `order` names what each input gets: an input of the original model, or `cut.N` for the N-th
+    cut."""
     import onnx
 
     graph = model.graph
@@ -79,7 +79,7 @@ def write_tapped(
 
 
 def names_read(node: Any) -> set[str]:
-    """What a node reads, the graphs inside it included."""
+    """Return the names that a node reads, including those read by graphs inside it."""
     found = set(node.input)
     for graph in _graphs(node):
         made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
@@ -125,7 +125,7 @@ def _keep_needed(graph: Any, wanted: Iterable[str]) -> None:
 
 
 def _alive(graph: Any, reached: set[str]) -> list[int]:
-    """For each node, how many results that were computed from the inputs are still read by later nodes."""
+    """Return for each node how many results that depend on the inputs are still read by later nodes."""
     last: dict[str, int] = {}
     for position, node in enumerate(graph.node):
         for name in names_read(node):
@@ -144,7 +144,7 @@ def _alive(graph: Any, reached: set[str]) -> list[int]:
 
 
 def _typed(kind: Any) -> tuple[str, tuple[int, ...]] | None:
-    """dtype and shape, as far as it is known; nothing where the type is not."""
+    """Return dtype and shape, as far as it is known; None for an unknown type."""
     import onnx
 
     if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.elem_type:

@@ -1,4 +1,4 @@
-"""What workers are asked about the inside of a program: which values it has, and the program with some as outputs.
+"""Requests to workers about values inside a program: list them, or write the program with some as outputs.
 
 The functions are in `taps/tasks.py`.
 """
@@ -16,7 +16,7 @@ from driftline.programs.taps.tap import Tap
 
 @dataclass(frozen=True)
 class FindRequest:
-    """The taps along the program. A torch program is exported first, to `graph`: that file is tapped then."""
+    """A request for the taps of a program. A torch program is first exported to `graph`, which is tapped later."""
 
     case: CaseFiles
     graph: Path
@@ -31,7 +31,7 @@ class FoundTaps:
 
 @dataclass(frozen=True)
 class TapRequest:
-    """The program with `taps` as outputs, in the file `output`; `cuts` are values that become inputs."""
+    """A request to write the program with `taps` as outputs to `output`; `cuts` are values that become inputs."""
 
     case: CaseFiles
     taps: tuple[str, ...]
@@ -43,7 +43,7 @@ class TapRequest:
 
 @dataclass(frozen=True)
 class TappedForm:
-    """What the tapped program takes and returns. `order`: for each input, the name of what it is given."""
+    """The inputs and outputs of a tapped program. `order`: the name of the value for each input."""
 
     inputs: tuple[TensorSpec, ...]
     order: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The module of the user's model that a node belongs to, as exporters write it down."""
+"""Finds the module of the user's model that a node belongs to, from what exporters record."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _BLOCK = re.compile(r"^(.*?\.?\d+)(?:\.|$)")
 
 
 def onnx_scope(name: str, metadata: Mapping[str, str], weights: Sequence[str] = ()) -> str:
-    """From what the dynamo exporter notes, else from a name like `/encoder/layer.0/query/MatMul`, else from the name of
-    a weight like `encoder.layer.0.query.weight`."""
+    """Return the module from the dynamo exporter's metadata, else from a node name like
+    `/encoder/layer.0/query/MatMul`, else from a weight's name like `encoder.layer.0.query.weight`; empty if unknown."""
     with contextlib.suppress(ValueError, SyntaxError):
         scopes = ast.literal_eval(metadata.get("pkg.torch.onnx.name_scopes", ""))
         if isinstance(scopes, list) and len(scopes) > 1:
@@ -35,6 +35,6 @@ def cleaned(path: str) -> str:
 
 
 def block(scope: str) -> str:
-    """The repeated block that a scope lies in: up to the first number, `encoder.layer.3`."""
+    """Return the repeated block of a scope, up to the first number: `encoder.layer.3`; empty if there is none."""
     found = _BLOCK.match(scope)
     return found[1] if found else ""

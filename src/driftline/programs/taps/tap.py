@@ -1,4 +1,4 @@
-"""A value in the middle of a program that can be looked at."""
+"""A tap: a value inside a program that can be inspected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftline.core.tensors import ANY_SIZE
 
 @dataclass(frozen=True)
 class Tap:
-    """A float result of a node that computes something. `position` counts nodes in the order in which they run."""
+    """A float result of a node that computes something. `position` counts nodes in execution order."""
 
     value: str  # its name in the graph
     position: int
@@ -26,7 +26,7 @@ class Tap:
 
     @property
     def size(self) -> int | None:
-        """Elements; nothing where that depends on the values of the inputs."""
+        """The number of elements, or None if it depends on the values of the inputs."""
         return None if ANY_SIZE in self.shape else prod(self.shape)
 
     def to_json(self) -> dict[str, Any]:

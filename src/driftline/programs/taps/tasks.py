@@ -1,4 +1,4 @@
-"""What workers are asked: which values a program has, and the program with some of them as outputs."""
+"""The tasks of workers about values inside a program: list them, or write the program with some as outputs."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def _opened(case: CaseFiles) -> OpenedProgram:
 
 
 def _model(program: OpenedProgram) -> Any:
-    """Without the weights that lie in files of their own: nothing here reads them."""
+    """Return the model without weights in files of their own, which nothing here reads."""
     return load_structure(program.path)

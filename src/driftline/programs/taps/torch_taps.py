@@ -1,7 +1,8 @@
-"""torch programs: the values along the graph of torch.export, and a program that returns some of them.
+"""Taps of torch programs: lists the values along the graph of torch.export, and writes a program that returns some of
+them.
 
-The graph is exported once (`export_graph`); a tapped program is the same graph played by an interpreter that keeps what
-it passes, exported again. Runs in a worker: it imports torch.
+The graph is exported once (`export_graph`). A tapped program is made by running that graph in an interpreter that keeps
+the requested values, and exporting the run. Runs in a worker: it imports torch.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _GUARDS = "_guards_fn"  # checks of the shapes, which torch.export adds
 
 
 def export_graph(program: OpenedProgram, path: Path) -> Any:
-    """The program as a graph, also written to `path`."""
+    """Export the program as a graph, write it to `path`, and return it."""
     if program.form == "torch":
         exported = load_exported(program.path)
     else:
@@ -52,7 +53,7 @@ def export_graph(program: OpenedProgram, path: Path) -> Any:
 
 
 def list_torch_taps(exported: Any) -> list[Tap]:
-    """Every float result that is computed from the inputs and is no mere view."""
+    """Return every float result that depends on the inputs and is not just a view."""
     nodes = list(exported.graph.nodes)
     returned = {leaf for leaf in tree_leaves(nodes[-1].args) if isinstance(leaf, torch.fx.Node)}
     users = {spec.arg.name for spec in exported.graph_signature.input_specs if spec.kind.name == "USER_INPUT"}
@@ -86,7 +87,7 @@ def _described(node: Any) -> tuple[str, str, str, str, tuple[int, ...]] | None:
 
 
 def _memory(nodes: Sequence[Any]) -> tuple[dict[Any, Any], dict[Any, int]]:
-    """For each node the one whose memory it may share, and for those the last position at which it is written to."""
+    """Return for each node the node whose memory it may share, and for those the last position that writes to it."""
     group: dict[Any, Any] = {}
     changed: dict[Any, int] = {}
     for position, node in enumerate(nodes):
@@ -124,7 +125,7 @@ def _scope(node: Any) -> str:
 
 
 class _Watching(torch.fx.Interpreter):
-    """Plays a graph and keeps the values that are asked for; readers of a cut value get the given one instead."""
+    """Runs a graph and keeps requested values; readers of a cut value get the given one instead."""
 
     def __init__(self, module: Any, wanted: Sequence[str], cuts: Mapping[str, Any]) -> None:
         super().__init__(module)
@@ -132,7 +133,7 @@ class _Watching(torch.fx.Interpreter):
         self.seen: dict[str, Any] = {}
 
     def play(self, leaves: Sequence[Any], *, to_the_end: bool) -> Any:
-        """The results of the graph; nothing when it is left as soon as all values are seen."""
+        """Run the graph and return its results; None if it stops early because all requested values are seen."""
         self.args_iter = iter(leaves)
         self.env = {}
         result = None
@@ -152,7 +153,7 @@ class _Watching(torch.fx.Interpreter):
 
 
 class Tapped(torch.nn.Module):  # type: ignore[misc]
-    """Takes the tensors of the inputs, then those of the cuts; returns the taps, then the program's own results."""
+    """A module from the input tensors and those of the cuts to the taps and the program's own results."""
 
     def __init__(self, inner: Any, leaves: Sequence[Any], taps: Sequence[str], cuts: Sequence[str], returned: bool):
         super().__init__()
@@ -175,7 +176,7 @@ class Tapped(torch.nn.Module):  # type: ignore[misc]
 def write_torch_tapped(
     program: OpenedProgram, taps: Sequence[str], path: Path, *, cuts: Arrays, returned: bool
 ) -> TappedForm:
-    """The graph with other results, exported again. `cuts`: values by name, which become inputs."""
+    """Write the graph with other results, exported again. `cuts`: values by name, which become inputs."""
     live = program.live
     names: dict[int, str] = {}
 

@@ -1,4 +1,4 @@
-"""A graph or function in the form in which it is played: attributes read, constants made, inner graphs likewise."""
+"""The player's form of graphs and functions, with attributes and constants read in advance."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from driftline.programs.onnx.player.literals import tensor_of
 
 @dataclass(frozen=True)
 class AttributeReference:
-    """An attribute of a function's node that takes the value with which the function was called."""
+    """An attribute of a function's node whose value comes from the call of the function."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class BlockNode:
-    """One node; `proto` is what it was read from."""
+    """One node of a block; `proto` is the NodeProto that it was read from."""
 
     op_type: str
     domain: str
@@ -30,7 +30,7 @@ class BlockNode:
     proto: Any
 
     def attributes_with(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The attributes, those that refer to the caller's filled in; one that the caller left out is left out."""
+        """Return the attributes with the caller's values filled in; those that the caller did not give are left out."""
         if not any(isinstance(value, AttributeReference) for value in self.attributes.values()):
             return self.attributes
         found = {k: given.get(v.name) if isinstance(v, AttributeReference) else v for k, v in self.attributes.items()}
@@ -39,13 +39,13 @@ class BlockNode:
 
 @dataclass(frozen=True)
 class Block:
-    """A graph, or the body of a function."""
+    """A graph, or the body of a function, in the player's form."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: tuple[BlockNode, ...]
     constants: dict[str, Any]
-    declared: tuple[Any, ...] = ()  # what a graph says of its outputs
+    declared: tuple[Any, ...] = ()  # the ValueInfoProtos of a graph's outputs
 
 
 def read_graph(graph: Any, folder: Path | None = None) -> Block:
@@ -91,7 +91,7 @@ def _read_node(node: Any, folder: Path | None) -> BlockNode:
 
 
 def last_uses(block: Block) -> dict[int, list[str]]:
-    """For each node, the values that are not used after it."""
+    """Return for each node the values that are not used after it."""
     last: dict[str, int] = {}
     for number, node in enumerate(block.nodes):
         for name in _names_read(node):

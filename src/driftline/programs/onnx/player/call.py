@@ -1,4 +1,4 @@
-"""What the implementation of an operator is given, and the table of all implementations."""
+"""The arguments of an operator's implementation, and the table of all implementations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Value = Any  # a tensor, a list of tensors (a sequence), or None (an optional in
 
 
 class Unplayable(Exception):
-    """The player does not know what this operator means; the message says which one."""
+    """Raised for an operator that the player cannot run; the message names it."""
 
 
 @dataclass(frozen=True)
 class NodeCall:
-    """One node: its attributes, the opset that gives it its meaning, how many results are asked for."""
+    """One node to run: its attributes, the opset that defines it, and its requested results."""
 
     op_type: str
     domain: str
@@ -36,7 +36,7 @@ class NodeCall:
         return default if given is None else [int(item) for item in given]
 
     def wants(self, index: int) -> bool:
-        """Is the result with this number asked for?"""
+        """True if the result at this index is requested."""
         return index < len(self.outputs) and bool(self.outputs[index])
 
 
@@ -48,7 +48,8 @@ MICROSOFT = "com.microsoft"
 def onnx_op(
     *names: str, domain: str = "", inputs: type[Any] | None = None
 ) -> Callable[[Implementation], Implementation]:
-    """Register `function(call, *inputs)` for these operators; with a dataclass of `inputs`, `function(call, given)`."""
+    """Decorator: register `function(call, *inputs)` for operators; with a dataclass `inputs`, `function(call,
+    given)`."""
 
     def register(function: Implementation) -> Implementation:
         for name in names:
@@ -59,7 +60,7 @@ def onnx_op(
 
 
 def _given(function: Implementation, inputs: type[Any]) -> Implementation:
-    """Call the function with the inputs of a node as a value of a dataclass; refuse inputs that have no field."""
+    """Return an implementation that gets a node's inputs as a dataclass, and raises for inputs without a field."""
     known = len(fields(inputs))
 
     def run(call: NodeCall, *given: Value) -> Any:
@@ -82,7 +83,7 @@ FOUR_BITS = {21: (0, 15), 22: (-8, 7)}  # ONNX element type -> its range
 
 
 def torch_dtype(element: int) -> torch.dtype:
-    """The torch dtype of an ONNX element type."""
+    """Return the torch dtype of an ONNX element type."""
     try:
         return _NAMES[element]
     except KeyError:
@@ -90,5 +91,5 @@ def torch_dtype(element: int) -> torch.dtype:
 
 
 def integers(value: torch.Tensor | None) -> list[int] | None:
-    """A tensor of sizes, axes or counts as Python integers."""
+    """Return a tensor of sizes, axes or counts as Python integers; None for None."""
     return None if value is None else [int(item) for item in value.reshape(-1).tolist()]

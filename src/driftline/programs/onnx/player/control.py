@@ -1,4 +1,4 @@
-"""If, Loop, Scan, sequences and optionals."""
+"""The player's If, Loop, Scan, sequences and optionals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def loop(call: NodeCall, most: Tensor | None = None, condition: Tensor | None = 
 
 
 def _nothing(declared: Any) -> Tensor:
-    """What no iteration gave, as far as the body says what it would have been."""
+    """Return the empty result of a loop without iterations, with the type that the body declares."""
     kind = declared.type.tensor_type
     sizes = [dim.dim_value for dim in kind.shape.dim]
     return torch.zeros((0, *sizes), dtype=torch_dtype(kind.elem_type))

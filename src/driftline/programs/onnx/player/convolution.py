@@ -1,4 +1,4 @@
-"""Convolutions and pools, over any number of axes, with ONNX's paddings."""
+"""The player's convolutions and pools, over any number of axes, with ONNX's paddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_POOLS: dict[int, Any] = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 
 
 class Window:
-    """Kernel, stride, dilation and padding of a node, with what is left out filled in."""
+    """The kernel, stride, dilation and padding of a node, with defaults filled in."""
 
     def __init__(self, call: NodeCall, sizes: list[int], kernel: list[int]) -> None:
         self.axes = len(kernel)
@@ -42,7 +42,7 @@ class Window:
             self.low[axis], self.high[axis] = (more, less) if more_below else (less, more)
 
     def ceiling(self, sizes: list[int]) -> list[int]:
-        """Further padding at the end, so that a last window that begins inside the tensor counts in full."""
+        """Return additional padding at the end, so that a last window that begins inside the tensor counts in full."""
         extra = []
         for size, stride, reach, low, high in zip(sizes, self.strides, self.reach, self.low, self.high, strict=True):
             room = size + low + high - reach
@@ -101,7 +101,7 @@ def transposed_convolution(call: NodeCall, x: Tensor, weight: Tensor, bias: Tens
     for axis, (below, above, extra) in enumerate(zip(low, high, more, strict=True)):
         made = made.narrow(axis + 2, below, max(made.shape[axis + 2] - below - max(above - extra, 0), 0))
         missing = extra - min(above, extra)
-        if missing:  # nothing reaches there but the bias
+        if missing:  # only the bias contributes there
             shape = [missing if at == axis + 2 else size for at, size in enumerate(made.shape)]
             rest = made.new_zeros(shape) if bias is None else bias.reshape(1, -1, *[1] * window.axes).expand(shape)
             made = torch.cat((made, rest), axis + 2)
@@ -153,7 +153,7 @@ def average_pool(call: NodeCall, x: Tensor) -> Tensor:
     window = Window(call, sizes, kernel)
     extra = window.ceiling(sizes) if call.attr("ceil_mode", 0) else [0] * window.axes
     ones = torch.ones(1, 1, *sizes, dtype=x.dtype)
-    if call.attr("count_include_pad", 0):  # the padding counts, what was added for the last window does not
+    if call.attr("count_include_pad", 0):  # padding counts, except what was added for the last window
         ones = window.padded(ones, 1.0)
         counted = F.pad(ones, [n for more in reversed(extra) for n in (0, more)])
     else:

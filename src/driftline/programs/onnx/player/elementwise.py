@@ -1,4 +1,4 @@
-"""Operators that work element by element: arithmetic, comparisons, logic, activations, casts."""
+"""The player's elementwise operators: arithmetic, comparisons, logic, activations, casts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from driftline.programs.onnx.player.torch_ops import through
 
 
 def _aligned(call: NodeCall, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Before opset 7 the second operand was broadcast from a given axis, and only on demand."""
+    """Return the operands aligned for broadcasting: before opset 7 the second was broadcast from a given axis."""
     if call.domain or call.opset >= 7 or not call.attr("broadcast"):
         return a, b
     axis = call.attr("axis")
@@ -152,7 +152,7 @@ def softsign(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _exponential(x: Tensor, alpha: float) -> Tensor:
-    """alpha * (exp(x) - 1) for negative numbers, which passes numbers as large as alpha."""
+    """Return alpha * (exp(x) - 1) for negative x, marked as passing through numbers as large as alpha."""
     negative = torch.clamp(x, max=0)
     return through(alpha * torch.expm1(negative), torch.where(x < 0, abs(alpha), 0.0).to(x.dtype))
 

@@ -1,4 +1,4 @@
-"""A node without an implementation here: its definition as a function, or the standard's evaluator for it alone."""
+"""Runs nodes that the player does not implement: by their function definition, or by the reference evaluator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRAWING = (
 
 
 def function_body(node: Any, opset: int, inputs: list[Value]) -> Any | None:
-    """The standard's own definition of this operator by others, if it has one for these arguments."""
+    """Return the standard's definition of this operator as a function, or None if there is none for these inputs."""
     from onnx import defs, helper
 
     if not defs.has(node.op_type, opset, node.domain):
@@ -46,7 +46,7 @@ def function_body(node: Any, opset: int, inputs: list[Value]) -> Any | None:
 
 
 def function_defaults(node: Any, opset: int) -> dict[str, Any]:
-    """The default values of an operator's attributes."""
+    """Return the default values of an operator's attributes."""
     from onnx import defs, helper
 
     declared = defs.get_schema(node.op_type, opset, node.domain).attributes
@@ -58,7 +58,7 @@ def function_defaults(node: Any, opset: int) -> dict[str, Any]:
 
 
 def resolved(node: Any, attributes: dict[str, Any]) -> Any:
-    """The node with attributes that refer to those of the function around it filled in."""
+    """Return the node with references to the attributes of the surrounding function filled in."""
     from onnx import helper
 
     if not any(attribute.ref_attr_name for attribute in node.attribute):
@@ -84,7 +84,7 @@ def _type_of(value: Value, helper: Any) -> Any:
 
 
 def evaluate_node(node: Any, opset: int, inputs: list[Value]) -> list[Value]:
-    """One node by the reference evaluator of the ONNX project, as one operation of torch."""
+    """Run one node with ONNX's reference evaluator, as a single torch operation."""
     from onnx import helper
 
     from driftline.programs.onnx.evaluator import make_evaluator

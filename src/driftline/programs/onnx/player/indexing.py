@@ -1,4 +1,4 @@
-"""Operators that pick or place elements by index."""
+"""The player's operators that select or place elements by index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.programs.onnx.player.call import NodeCall, Unplayable, onnx_op
 
 
 def _valid(indices: Tensor, size: int) -> Tensor:
-    """Indices from the front. One that is out of range is an error in the standard; torch would say it less clearly."""
+    """Return non-negative indices. Raises for an index out of range, more clearly than torch does."""
     indices = indices.to(torch.int64)
     if indices.numel() and not (-size <= int(indices.min()) and int(indices.max()) < size):
         raise IndexError(f"an index is out of range: the axis has {size} elements")
@@ -33,7 +33,7 @@ def gather_elements(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
 
 
 def _tuples(indices: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """The last axis of `indices` as one index tensor for each axis of `shape`."""
+    """Split the last axis of `indices` into one index tensor for each axis of `shape`."""
     return tuple(_valid(part, size) for part, size in zip(indices.unbind(-1), shape, strict=False))
 
 

@@ -1,4 +1,4 @@
-"""Constants of a model as tensors, without a copy where the file's bytes can be used as they are."""
+"""Converts constants of a model to tensors, without a copy where the file's bytes can be used directly."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _FOUR_BITS = {"int4": (np.int8, 22), "uint4": (np.uint8, 21)}
 
 
 def tensor_of(proto: Any, folder: Path | None = None) -> torch.Tensor:
-    """A TensorProto as a tensor; its data may lie in a file of `folder`, from which it is mapped. One that was read
-    already stays."""
+    """Return a TensorProto as a tensor; data in a file of `folder` is mapped. A tensor is returned unchanged."""
     from onnx import TensorProto, numpy_helper
 
     if isinstance(proto, torch.Tensor):
@@ -31,7 +30,7 @@ def tensor_of(proto: Any, folder: Path | None = None) -> torch.Tensor:
 
 
 def tensor_from(array: Any) -> torch.Tensor:
-    """A tensor that shares the memory of this array, which is never written to."""
+    """Return a tensor that shares the memory of this array, which is never written to."""
     name = array.dtype.name
     if name in _FOUR_BITS:
         wider, element = _FOUR_BITS[name]
@@ -40,7 +39,7 @@ def tensor_from(array: Any) -> torch.Tensor:
         return tensor
     array = np.asarray(array, order="C")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it cannot be written to is what we want
+        warnings.simplefilter("ignore")  # torch warns that the array is read-only, as intended
         try:
             return tensor_on_array(array)
         except TypeError as error:
@@ -48,5 +47,5 @@ def tensor_from(array: Any) -> torch.Tensor:
 
 
 def four_bits(tensor: torch.Tensor) -> int:
-    """The ONNX element type of a constant of four bits, which travels in eight; 0 for all others."""
+    """Return the ONNX element type of a four-bit constant, which is stored in eight bits; 0 for all others."""
     return int(getattr(tensor, "onnx_element", 0))

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""The player's matrix products."""
 
 from __future__ import annotations
 

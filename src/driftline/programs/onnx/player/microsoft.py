@@ -1,4 +1,4 @@
-"""Contrib operators of ONNX Runtime that exporters and its own transformer tools write (domain com.microsoft)."""
+"""The player's contrib operators of ONNX Runtime (domain com.microsoft)."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def dynamic_quantise_matmul(
 def matmul_n_bits(
     call: NodeCall, a: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, *more: Any
 ) -> Tensor:
-    """Weights of few bits, in blocks along the inner axis, each with its scale and perhaps a zero point."""
+    """Multiply by weights of few bits, in blocks along the inner axis with a scale and an optional zero point each."""
     if more and more[0] is not None:
         raise Unplayable("MatMulNBits with group indices")
     inner, outer, block, bits = call.attr("K"), call.attr("N"), call.attr("block_size"), call.attr("bits", 4)
@@ -238,7 +238,7 @@ def _mask_bias(mask: Tensor | None, call: NodeCall, like: Tensor, keys: int) -> 
 
 
 def _score_bias(call: NodeCall, given: AttentionInputs | HeadsInputs, q: Tensor, k: Tensor) -> Tensor | None:
-    """Return what is added to the scores: the mask, the causal mask and the bias that the node is given."""
+    """Return what is added to the attention scores: the mask, the causal mask and the bias of the node."""
     total = _mask_bias(given.mask, call, q, k.shape[2])
     if call.attr("unidirectional", 0):
         causal = _causal(q.shape[2], k.shape[2], q.dtype)
@@ -250,7 +250,7 @@ def _score_bias(call: NodeCall, given: AttentionInputs | HeadsInputs, q: Tensor,
 
 @dataclass(frozen=True)
 class AttentionInputs:
-    """The inputs of Attention; weights and bias make queries, keys and values of `x`."""
+    """The inputs of Attention; `w` and `bias` compute queries, keys and values from `x`."""
 
     x: Tensor
     w: Tensor
@@ -325,7 +325,7 @@ def rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Tens
 
 
 def rotated(x: Tensor, cosines: Tensor, sines: Tensor, width: int, interleaved: bool) -> Tensor:
-    """x (batch, heads, length, size) turned by the angles (batch, length, half)."""
+    """Return x (batch, heads, length, size) rotated by the angles (batch, length, half)."""
     width = width or x.shape[-1]
     turned, rest = x[..., :width], x[..., width:]
     half = width // 2

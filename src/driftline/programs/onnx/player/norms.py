@@ -1,4 +1,4 @@
-"""Normalisations."""
+"""The player's normalisations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def group_normalisation(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) 
 
 
 def stashed(x: Tensor, call: NodeCall) -> Tensor:
-    """The type in which statistics are computed: float32 unless the node says otherwise; never a smaller one."""
+    """Return x in the type for statistics: float32 unless the node says otherwise, never smaller than its own type."""
     kind = torch_dtype(call.attr("stash_type", 1))
     return x.to(kind) if torch.finfo(kind).bits > torch.finfo(x.dtype).bits else x
 

@@ -1,4 +1,4 @@
-"""Walks a model: its nodes in order, the graphs inside them, and its own functions."""
+"""Runs a model: its nodes in order, the graphs inside them, and its own functions."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ NodeWatcher = Callable[[BlockNode, Sequence[Value]], None]  # a node and its res
 
 
 class OnnxPlayer:
-    """A model that can be run on tensors."""
+    """An ONNX model that can be run on torch tensors."""
 
     def __init__(self, model: Any, folder: Path | None = None, *, alone: bool = False) -> None:
-        """`alone`: without the standard's evaluator, to which rare operators are left otherwise."""
+        """`alone`: raise `Unplayable` for operators that otherwise run in the standard's evaluator."""
         self._alone = alone
         if model.graph.sparse_initializer:
             raise Unplayable("sparse initialisers")
@@ -48,7 +48,7 @@ class OnnxPlayer:
         self.output_names = list(self._block.outputs)
 
     def run(self, feed: Mapping[str, Value], watch: NodeWatcher | None = None) -> dict[str, Value]:
-        """All outputs by name; `watch` sees the nodes of the main graph as they are played."""
+        """Run the model and return all outputs by name; `watch` is called for each node of the main graph."""
         missing = [name for name in self.input_names if name not in feed]
         if missing:
             raise ValueError(f"the inputs {', '.join(missing)} are missing")
@@ -110,7 +110,7 @@ class OnnxPlayer:
             raise unknown from None
 
     def _inner(self, block: Block, values: Sequence[Value], outer: Scope, opsets: Mapping[str, int]) -> list[Value]:
-        """A graph inside a node: it sees the values around it."""
+        """Run a graph inside a node; it sees the values around it."""
         scope = {**outer, **block.constants}
         scope.update(zip(block.inputs, values, strict=False))
         for node in block.nodes:
@@ -121,7 +121,7 @@ class OnnxPlayer:
         self, body: Block, opsets: Mapping[str, int], defaults: dict[str, Any], inputs: Sequence[Value],
         attributes: dict[str, Any],
     ) -> list[Value]:  # fmt: skip
-        """A function: it sees its arguments alone."""
+        """Run a function; it sees its arguments only."""
         scope: Scope = {"": None, **dict.fromkeys(body.inputs)}
         scope.update(zip(body.inputs, inputs, strict=False))
         for node in body.nodes:

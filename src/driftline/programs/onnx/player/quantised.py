@@ -1,4 +1,4 @@
-"""Quantised operators: linear codes, and products of integers."""
+"""The player's quantised operators: linear quantisation, and products of integers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _range(dtype: torch.dtype, element: int = 0) -> tuple[int, int]:
 
 
 def _spread(parameter: Tensor, like: Tensor, axis: int, block: int) -> Tensor:
-    """A scale or zero point in the shape of the tensor that it belongs to."""
+    """Return a scale or zero point in a shape that broadcasts to the tensor `like`."""
     if parameter.dim() == 0 or (parameter.numel() == 1 and parameter.dim() <= 1):
         return parameter.reshape(())
     axis = axis % like.dim()
@@ -88,7 +88,7 @@ def matmul_integer(
 def convolution_integer(
     call: NodeCall, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
 ) -> Tensor:
-    """In doubles, which hold these integers exactly: torch has no convolution of integers."""
+    """Convolve integers in float64, which represents them exactly: torch has no integer convolution."""
     whole = _centred(x, x_zero, rows=True)
     weights = w.to(torch.int32)
     if w_zero is not None:
@@ -98,7 +98,7 @@ def convolution_integer(
 
 
 def requantised(total: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
-    """Integers times a scale, as codes again."""
+    """Multiply integers by a scale and quantise the result."""
     codes = torch.round(total.to(factor.dtype) * factor) + zero.to(torch.int32)
     return torch.clamp(codes, *_range(zero.dtype)).to(zero.dtype)
 
@@ -145,7 +145,7 @@ def quantised_convolution(call: NodeCall, given: ConvolutionInputs) -> Tensor:
 
 
 def _through_floats(function: Any) -> Any:
-    """A contrib operator that is its float form between a DequantizeLinear and a QuantizeLinear."""
+    """Return a contrib operator that runs its float form between DequantizeLinear and QuantizeLinear."""
 
     def run(call: NodeCall, *inputs: Tensor) -> Tensor:
         if len(inputs) % 3 != 2 or any(value is None for value in inputs):

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: one step after another, in both directions."""
+"""The player's RNN, GRU and LSTM: step by step, in both directions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _played(
     call: NodeCall, given: RecurrentInputs, states: list[Tensor | None], hidden: int,
     make_step: Callable[[int], Callable[[Tensor, list[Tensor]], list[Tensor]]],
 ) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
-    """All outputs (time, direction, batch, hidden) and the last state of each kind."""
+    """Return all outputs (time, direction, batch, hidden) and the last state of each kind."""
     x, lengths = given.x, given.lengths
     kind = call.attr("direction", b"forward").decode()
     directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[kind]

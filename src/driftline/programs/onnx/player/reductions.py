@@ -1,4 +1,4 @@
-"""Reductions, running sums, choices along an axis, softmax and its kind."""
+"""The player's reductions, cumulative sums, choices along an axis, softmax and related operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftline.programs.onnx.player.call import NodeCall, integers, onnx_op
 
 
 def _axes(call: NodeCall, x: Tensor, axes: Tensor | None) -> list[int] | None:
-    """The axes to reduce; None when nothing is to be done."""
+    """Return the axes to reduce; None if nothing is reduced."""
     given = integers(axes) if axes is not None else call.ints("axes")
     if not given:
         return None if call.attr("noop_with_empty_axes", 0) else list(range(x.dim()))
@@ -23,7 +23,7 @@ def _axes(call: NodeCall, x: Tensor, axes: Tensor | None) -> list[int] | None:
 def _reduction(
     name: str, function: Callable[[Tensor, list[int], bool], Tensor], alone: Callable[[Tensor], Tensor]
 ) -> None:
-    """`alone` is what is left of an element without any axis."""
+    """Register a reduction. `alone` is applied to each element if there is no axis to reduce."""
 
     @onnx_op(name)
     def run(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
@@ -70,7 +70,7 @@ def _extreme(function: Callable[..., Tensor]) -> Callable[[Tensor, list[int], bo
 
 
 def _of_nothing(function: Callable[..., Tensor], dtype: torch.dtype) -> Any:
-    """The extreme of no elements: whatever any other element would replace."""
+    """Return the extreme value of no elements, which any element would replace."""
     largest = function is torch.amin
     if dtype == torch.bool:
         return largest
@@ -131,7 +131,8 @@ def hardmax(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _along(call: NodeCall, x: Tensor, function: Callable[[Tensor, int], Tensor]) -> Tensor:
-    """Before opset 13 these worked on a matrix, made of all axes before the given one and all from it on."""
+    """Apply a function along an axis. Before opset 13 these operators worked on a matrix, made of all axes before the
+    given one and all from it on."""
     if call.opset >= 13:
         return function(x, call.attr("axis", -1))
     axis = call.attr("axis", 1) % max(x.dim(), 1)

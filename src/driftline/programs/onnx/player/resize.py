@@ -1,4 +1,4 @@
-"""Resize and Upsample: along one axis after another, from the neighbours of each place and their weights."""
+"""The player's Resize and Upsample: one axis at a time, from neighbouring elements and their weights."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor:
 
 
 def _origins(kind: str, have: int, size: int, factor: float) -> Tensor:
-    """The place in the original of each place in the result, in double."""
+    """Return for each position in the result the position in the original, as float64."""
     at = torch.arange(size, dtype=torch.float64)
     if kind == "align_corners":
         return at * (have - 1) / (have * factor - 1) if have * factor != 1 else at * 0
@@ -76,7 +76,7 @@ def _rounded(where: Tensor, how: str) -> Tensor:
 
 
 def _interpolated(x: Tensor, axis: int, where: Tensor, mode: str, a: float) -> Tensor:
-    """The weighted sum of two or four neighbours; beyond the edge stands what stands at the edge."""
+    """Return the weighted sum of two or four neighbours; positions outside take the value at the edge."""
     start = torch.floor(where)
     ratio = where - start
     weights = [1 - ratio, ratio] if mode in ("linear", "bilinear") else _cubic(ratio, a)

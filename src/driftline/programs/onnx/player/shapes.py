@@ -1,4 +1,4 @@
-"""Operators that move elements without looking at them: reshaping, joining, splitting, padding, constants."""
+"""The player's operators that only move elements: reshaping, joining, splitting, padding, constants."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def reshape(call: NodeCall, x: Tensor, shape: Tensor | None = None) -> Tensor:
     assert wanted is not None
     if not call.attr("allowzero", 0):
         wanted = [x.shape[at] if given == 0 else given for at, given in enumerate(wanted)]
-    if -1 in wanted and 0 in wanted:  # torch does not work out what is left of nothing
+    if -1 in wanted and 0 in wanted:  # torch does not infer a size of an empty tensor
         wanted = [1 if given == -1 else given for given in wanted]
     return x.reshape(tuple(wanted))
 
@@ -147,7 +147,8 @@ def slice_(
 
 
 def _backwards(size: int, start: int, end: int, step: int) -> range:
-    """ONNX clamps both ends; an end before the beginning means all of it."""
+    """Return the indices of a slice with a negative step. ONNX clamps both ends; an end before the beginning includes
+    the first element."""
     start = min(max(start + size if start < 0 else start, -1), size - 1)
     end = max(end + size, -1) if -size <= end < 0 else -1 if end < -size else min(end, size - 1)
     return range(start, end, step)

@@ -1,4 +1,4 @@
-"""Operations that torch does not have, registered with it so that a recorder sees them like any other."""
+"""Operations registered with torch, so that a recorder sees them like torch's own."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _LIBRARY.impl("onnx_node", _onnx_node, "CompositeExplicitAutograd")
 
 
 def through(result: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
-    """The result of a function whose textbook formula passes numbers of that size on the way, so that their rounding
-    remains in it: sigmoid as 1/2 + tanh(x/2)/2, elu as exp(x) - 1."""
+    """Return `result`, marked as computed through intermediate numbers as large as `size`, whose rounding remains in
+    it: sigmoid as 1/2 + tanh(x/2)/2, elu as exp(x) - 1."""
     answer: torch.Tensor = torch.ops.driftline.through(result, size)
     return answer
 
 
 def evaluated(inputs: list[torch.Tensor | None], evaluator: Evaluator) -> list[torch.Tensor]:
-    """What a function outside of torch makes of these tensors, as one operation."""
+    """Run a function outside of torch on these tensors, as one torch operation."""
     _EVALUATORS.append(evaluator)
     answer: list[torch.Tensor] = torch.ops.driftline.onnx_node(inputs, len(_EVALUATORS) - 1)
     return answer
