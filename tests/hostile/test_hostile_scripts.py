@@ -15,7 +15,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conftest import Eventually
 from driftline.core.removal import remove_tree
 from driftline.execute import limits
 from driftline.execute.confined import Allowed, Ended
@@ -176,7 +175,7 @@ def test_ended_script_says_why() -> None:
     assert ran.ending == "it did not end within 1 s"
 
 
-def test_script_is_ended_with_the_process_that_started_it(tmp_path: Path, eventually: Eventually) -> None:
+def test_script_is_ended_with_the_process_that_started_it(tmp_path: Path, eventually: Callable[..., None]) -> None:
     """As when Driftline is killed in the middle of an export."""
     idle = f"import signal; open('mark', 'w'); signal.pause() # {tmp_path}"
     starting = (
