@@ -212,7 +212,7 @@ CODE: dict[str, dict[str, str | NotRun]] = {  # a phrase of each block of Python
     "docs/how-to/check-a-script.md": {
         "on_copies": _A_SCRIPT,
         "driftline.check_script": _A_SCRIPT,
-        "two_calls": "tests/scenarios/test_functions.py::test_function_of_the_page_passes_in_the_test_of_the_page",
+        "two_calls": "tests/scenarios/test_scenario_functions.py::test_function_of_the_page_passes_in_the_test_of_the_page",
     },
     "docs/how-to/find-unstable-inputs.md": {"# net.py": f"{_HERE}test_unstable_inputs"},
     "docs/how-to/hardware-profiles.md": {

@@ -21,7 +21,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.secrets import without_keys
 from driftline.execute import limits
 from driftline.execute.processes import TAG, kill_tagged
-from driftline.execute.supervisor import NO_SANDBOX, Order, Outcome
+from driftline.execute.supervisor import NO_SANDBOX, ConfinedEnd, ConfinedOrder
 
 MEMORY = 8 << 30
 FILE_SIZE = 8 << 30
@@ -57,7 +57,7 @@ def run_confined(command: Sequence[str], folder: Path, variables: dict[str, str]
     returns. Raises `DriftlineError` if the sandbox cannot be set up."""
     began = time.monotonic()
     tag = f"{folder}/"
-    order = Order(
+    order = ConfinedOrder(
         tuple(command), {**variables, TAG: tag}, tuple(map(str, allowed.writable)), allowed.seconds, allowed.memory,
         limits.PROCESSES, FILE_SIZE,
     )  # fmt: skip
@@ -137,8 +137,8 @@ def _end(process: subprocess.Popen[bytes], tag: str) -> None:
             stream.close()
 
 
-def _outcome(told: str) -> Outcome:
+def _outcome(told: str) -> ConfinedEnd:
     try:
-        return Outcome(**json.loads(told))
+        return ConfinedEnd(**json.loads(told))
     except (ValueError, TypeError):
-        return Outcome(None, "the process that watches over it was killed")
+        return ConfinedEnd(None, "the process that watches over it was killed")

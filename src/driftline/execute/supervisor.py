@@ -30,7 +30,7 @@ NO_SANDBOX = 119  # the exit code of a program that could not be put into its sa
 
 
 @dataclass(frozen=True)
-class Order:
+class ConfinedOrder:
     """The program to run and its limits. The parent sends it as JSON."""
 
     command: tuple[str, ...]
@@ -43,7 +43,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ConfinedEnd:
     """How the program ended. `status` is that of `os.wait`; `None` if the supervisor ended the program."""
 
     status: int | None
@@ -52,7 +52,7 @@ class Outcome:
 
 def main() -> None:
     """Run one program under supervision and report how it ended."""
-    order = Order(**json.loads(sys.argv[2]))
+    order = ConfinedOrder(**json.loads(sys.argv[2]))
     report = int(sys.argv[1])
     os.set_inheritable(report, False)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -66,7 +66,7 @@ def main() -> None:
     os.write(report, json.dumps(asdict(outcome)).encode())
 
 
-def _become(order: Order) -> None:
+def _become(order: ConfinedOrder) -> None:
     """Enter the sandbox and execute the program; runs in the child process."""
     try:
         os.setsid()
@@ -84,24 +84,24 @@ def _become(order: Order) -> None:
         os._exit(NO_SANDBOX)
 
 
-def _watch(pid: int, order: Order) -> Outcome:
+def _watch(pid: int, order: ConfinedOrder) -> ConfinedEnd:
     """Wait until the program has ended or exceeded a limit."""
     deadline = time.monotonic() + order.seconds
     ended = os.pidfd_open(pid)
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            return Outcome(None, f"it did not end within {order.seconds:.0f} s")
+            return ConfinedEnd(None, f"it did not end within {order.seconds:.0f} s")
         ready, _, _ = select.select([ended, 0], [], [], min(_TICK, left))
         if ended in ready:
-            return Outcome(os.waitpid(pid, 0)[1])
+            return ConfinedEnd(os.waitpid(pid, 0)[1])
         if 0 in ready:
-            return Outcome(None, "nobody waits for it any more")
+            return ConfinedEnd(None, "nobody waits for it any more")
         used = tree_usage(os.getpid())
         if used.memory > order.memory:
-            return Outcome(None, f"it used more than {order.memory >> 20} MiB of memory")
+            return ConfinedEnd(None, f"it used more than {order.memory >> 20} MiB of memory")
         if used.processes > order.processes:
-            return Outcome(None, f"it started more than {order.processes} processes")
+            return ConfinedEnd(None, f"it started more than {order.processes} processes")
 
 
 def _end_all() -> None:

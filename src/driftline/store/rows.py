@@ -24,30 +24,30 @@ _NAME = re.compile(r"[\w.:@+=-]{1,200}", re.ASCII)
 _WORDS = re.compile(r"[\w .:@+=/-]{1,200}", re.ASCII)
 _TIME = re.compile(r"[\w .:+-]{0,40}", re.ASCII)
 _TEXTS = tuple[str, ...]
-Shape = Mapping[str, Any]
+RowShape = Mapping[str, Any]
 # A shape names the fields that are read, each with its type (as core/wire.py reads it), a shape of its own, or, in a
 # list, the shape of its items. A field may be missing or null, except in items and where `_WHOLE` names the object.
 # Other fields are somebody else's business.
-_DIFFERENCE: Shape = dict.fromkeys(("id", "kind", "event_kind", "path", "expected", "got", "sentence"), str)
-_SIGHTING: Shape = {
+_DIFFERENCE: RowShape = dict.fromkeys(("id", "kind", "event_kind", "path", "expected", "got", "sentence"), str)
+_SIGHTING: RowShape = {
     "machine": str, "operators": _TEXTS, "dtypes": _TEXTS, "settings": _TEXTS,
     "answers": [{"passes": str, "value": str, "answer": bool}],
 }  # fmt: skip
-_VERDICT: Shape = {
+_VERDICT: RowShape = {
     "verdict": str, "kind": str, "reason": str, "blame": str, "script": str, "without": str, "mutation": str,
     "failed_runs": list[int], "other_inputs": list[int], "others": Mapping[str, Any], "artifacts": Mapping[str, str],
     "sighting": _SIGHTING, "differences": [_DIFFERENCE], "rule": {"name": str, "where": str},
 }  # fmt: skip
-_EXECUTION: Shape = {
+_EXECUTION: RowShape = {
     "target": str, "outcome": str, "stage": str, "durations": Mapping[str, float], "log": str, "version": str,
     "converter": str, "taken_by": str, "failure": {"type": str, "message": str, "traceback": str},
 }  # fmt: skip
-_PROGRAM: Shape = {
+_PROGRAM: RowShape = {
     "form": str, "framework": str, "digest": str, "name": str, "outputs": _TEXTS, "operators": _TEXTS, "pattern": str,
     "circumstances": _TEXTS, "data": _TEXTS, "state": str, "origin": str,
     "inputs": [{"name": str, "dtype": str, "shape": tuple[int, ...]}],
 }  # fmt: skip
-_CASE: Shape = {
+_CASE: RowShape = {
     "program": _PROGRAM, "deployed": {"program": _PROGRAM, "inputs": Mapping[str, str]}, "targets": _TEXTS,
     "samples": [{"object": str, "origin": str}],
     "options": {
@@ -55,11 +55,11 @@ _CASE: Shape = {
         "plugins": _TEXTS, "accept": _TEXTS, "stress": bool,
     },
 }  # fmt: skip
-_PLAN: Shape = {
+_PLAN: RowShape = {
     "targets": _TEXTS, "accept": _TEXTS, "plugins": _TEXTS, "shard": str,
     "seed": int, "seconds": float, "programs": int, "timeout": float, "llm": {"model": str},
 }  # fmt: skip
-_ENVIRONMENT: Shape = {"versions": Mapping[str, str | None], "left_out": _TEXTS, "run": str}
+_ENVIRONMENT: RowShape = {"versions": Mapping[str, str | None], "left_out": _TEXTS, "run": str}
 _COUNTS = ("failed_runs", "other_inputs")  # of a verdict: so many of so many, or nothing
 _WHOLE = ("rule", "failure")
 
@@ -147,7 +147,7 @@ def _check_evidence(evidence: Any) -> None:
         raise ValueError(f"its evidence cannot be read ({type(error).__name__}: {error})") from error
 
 
-def _check_object(told: object, shape: Shape, name: str, *, whole: bool = False) -> None:
+def _check_object(told: object, shape: RowShape, name: str, *, whole: bool = False) -> None:
     if not isinstance(told, dict):
         raise ValueError(f"its {name} is no object")
     for field, wanted in shape.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypedDict
 
 from driftline.core.errors import DriftlineError
@@ -59,10 +60,10 @@ class ScriptSettings:
 
 
 def check_script_file(
-    pool: Pool, store: Store, program: str, asked: ScriptSettings, listener: Listener = ignore
+    pool: Pool, store: Store, program: str | Path, asked: ScriptSettings, listener: Listener = ignore
 ) -> ScriptCheck:
     """Judge a script, or a function that takes `compile`, on each target, and store the failures."""
-    script = read_program(program)
+    script = read_program(str(program))
     trials = ScriptTrials(script, pool, asked.options, says(listener, script.name))
     listener(StepsPlanned(len(asked.wanted)))
     results, bugs = [], {}

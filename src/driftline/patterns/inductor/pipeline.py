@@ -61,12 +61,12 @@ def run_passes(
 
     Without `run` the result is not run, since private operators may kill the process.
     """
-    how = Compilation(needs, training, dynamic)
+    how = PassCompilation(needs, training, dynamic)
     return pass_through(*live(text), how, forbidden=forbidden, run=run)
 
 
 @dataclass(frozen=True)
-class Compilation:
+class PassCompilation:
     """How a program is compiled: with which options, with gradients, with dynamic sizes."""
 
     needs: Mapping[str, str]
@@ -77,7 +77,7 @@ class Compilation:
 def pass_through(
     model: Callable[..., Any],
     inputs: Sequence[Any],
-    how: Compilation,
+    how: PassCompilation,
     *,
     forbidden: frozenset[str] = frozenset(),
     run: bool = True,

@@ -25,7 +25,7 @@ from torch._inductor.package import AOTICompiledModel
 from torch.export.graph_signature import ConstantArgument, OutputKind
 from torch.utils import _pytree as pytree
 
-from driftline.scenarios.entries.call import Made, MadeCall
+from driftline.scenarios.entries.call import MadeCall, MadeObject
 from driftline.scenarios.entries.export import program_made
 from driftline.scenarios.entries.files import Files
 from driftline.scenarios.entries.making import Making, called_by_library, put_in_place, undisturbed
@@ -34,7 +34,7 @@ from driftline.scenarios.recorder import CallRecorder
 
 
 @dataclass(frozen=True)
-class MadePackage(Made):
+class MadePackage(MadeObject):
     """A compiled package. `constants`: positions of outputs that are Python values in the program; a package returns
     tensors there."""
 
@@ -48,7 +48,7 @@ class MadePackage(Made):
         )
 
 
-def _made(program: Any, made: Made) -> MadePackage:
+def _made(program: Any, made: MadeObject) -> MadePackage:
     outputs = [one.arg for one in program.graph_signature.output_specs if one.kind is OutputKind.USER_OUTPUT]
     constants = frozenset(place for place, one in enumerate(outputs) if isinstance(one, ConstantArgument))
     return MadePackage(made.twin, made.example, constants)
@@ -101,7 +101,7 @@ class PackageCall(MadeCall):
 @contextmanager
 def installed(recorder: CallRecorder) -> Iterator[None]:
     """A context in which the recorder records packages and their calls."""
-    calls = _Calls(recorder)
+    calls = _PackageFunctions(recorder)
     with ExitStack() as stack:
         stack.enter_context(
             put_in_place(
@@ -122,7 +122,7 @@ class _Loading(Making):
         return True
 
 
-class _Calls:
+class _PackageFunctions:
     """The functions that replace those of AOTInductor."""
 
     def __init__(self, recorder: CallRecorder) -> None:

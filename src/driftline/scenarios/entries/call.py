@@ -11,16 +11,16 @@ from typing import Any
 import torch
 
 from driftline.scenarios.entries.making import undisturbed
-from driftline.scenarios.entries.twin import Signature, Twin, input_roots, signature
+from driftline.scenarios.entries.twin import CallSignature, Twin, input_roots, signature
 from driftline.scenarios.happening import Happening
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeObject:
     """An object that an entry point made: its twin, and the example inputs it was made for."""
 
     twin: Twin
-    example: Signature | None  # signature of the example inputs; `None` if any inputs are allowed
+    example: CallSignature | None  # signature of the example inputs; `None` if any inputs are allowed
 
 
 class MadeCall(Happening):
@@ -32,7 +32,7 @@ class MadeCall(Happening):
     errors = True  # a call must raise where eager raises
     draws = True  # random numbers must be those of eager
 
-    def __init__(self, made: Made, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    def __init__(self, made: MadeObject, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self.made, self.args, self.kwargs = made, args, kwargs
         self._call = call  # calls the object
         self.signature = signature(made.twin, args, kwargs)

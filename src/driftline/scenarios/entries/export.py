@@ -19,7 +19,7 @@ from typing import Any
 import torch
 import torch.export
 
-from driftline.scenarios.entries.call import Made, MadeCall
+from driftline.scenarios.entries.call import MadeCall, MadeObject
 from driftline.scenarios.entries.files import Files
 from driftline.scenarios.entries.making import Making, called_by_library, put_in_place
 from driftline.scenarios.entries.twin import copied, detached, signature, state_of, twin_of
@@ -27,7 +27,7 @@ from driftline.scenarios.recorder import CallRecorder
 
 
 @dataclass(frozen=True)
-class MadeProgram(Made):
+class MadeProgram(MadeObject):
     """An exported program. `trains` is false for a decomposed one, which is for inference."""
 
     trains: bool = True
@@ -79,7 +79,7 @@ class ExportedCall(MadeCall):
 def installed(recorder: CallRecorder) -> Iterator[None]:
     """A context in which the recorder records exported programs and the calls of their modules."""
     program = torch.export.ExportedProgram
-    calls = _Calls(recorder)
+    calls = _ExportFunctions(recorder)
     flat = torch.export.unflatten.__globals__["UnflattenedModule"]
     with ExitStack() as stack:
         functions = {name: getattr(calls, name) for name in ("export", "save", "load", "unflatten")}
@@ -89,7 +89,7 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
         yield
 
 
-class _Calls:
+class _ExportFunctions:
     """The functions that replace those of `torch.export`."""
 
     def __init__(self, recorder: CallRecorder) -> None:

@@ -19,7 +19,7 @@ import torch
 import torch.onnx
 from torch.utils import _pytree as pytree
 
-from driftline.scenarios.entries.call import Made, MadeCall
+from driftline.scenarios.entries.call import MadeCall, MadeObject
 from driftline.scenarios.entries.export import program_made
 from driftline.scenarios.entries.files import Files
 from driftline.scenarios.entries.making import Making, called_by_library, put_in_place
@@ -28,7 +28,7 @@ from driftline.scenarios.recorder import CallRecorder
 
 
 @dataclass(frozen=True)
-class MadeModel(Made):
+class MadeModel(MadeObject):
     """An exported model, with the inputs that it was exported for."""
 
     args: tuple[Any, ...]
@@ -119,7 +119,7 @@ class _Names:
 @contextmanager
 def installed(recorder: CallRecorder) -> Iterator[None]:
     """A context in which the recorder records exported models, sessions and their calls."""
-    calls = _Calls(recorder)
+    calls = _OnnxFunctions(recorder)
     with ExitStack() as stack:
         stack.enter_context(put_in_place(torch.onnx, export=calls.export))
         program = torch.onnx.ONNXProgram
@@ -134,7 +134,7 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
         yield
 
 
-class _Calls:
+class _OnnxFunctions:
     """The functions that replace those of `torch.onnx` and ONNX Runtime."""
 
     def __init__(self, recorder: CallRecorder) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import torch.jit
 
-from driftline.scenarios.entries.call import Made, MadeCall
+from driftline.scenarios.entries.call import MadeCall, MadeObject
 from driftline.scenarios.entries.files import Files
 from driftline.scenarios.entries.making import Making, called_by_library, put_in_place
 from driftline.scenarios.entries.twin import Twin, copied, detached, signature, state_of, twin_of
@@ -31,7 +31,7 @@ _PLAIN = (bool, int, float, str, list, dict)
 
 
 @dataclass(frozen=True)
-class MadeScript(Made):
+class MadeScript(MadeObject):
     """A scripted or traced callable. `frozen` is true for a frozen one, which is for inference."""
 
     traced: bool = False
@@ -43,7 +43,7 @@ class MadeScript(Made):
         return f"{self.twin.name} ({'traced' if self.traced else 'scripted'})"
 
 
-class ScriptCall(MadeCall):
+class TorchScriptCall(MadeCall):
     """A call of a scripted or traced callable."""
 
     def __init__(self, of: Any, made: MadeScript, call: Callable[..., Any], args: Any, kwargs: Any) -> None:
@@ -95,7 +95,7 @@ def _copy_attributes(source: torch.nn.Module, target: torch.nn.Module) -> None:
 @contextmanager
 def installed(recorder: CallRecorder) -> Iterator[None]:
     """A context in which the recorder records scripted and traced callables and their calls."""
-    calls = _Calls(recorder)
+    calls = _JitFunctions(recorder)
     with ExitStack() as stack:
         functions = {name: getattr(calls, name) for name in ("script", "trace", "freeze", "save", "load")}
         stack.enter_context(put_in_place(torch.jit, **functions))
@@ -104,7 +104,7 @@ def installed(recorder: CallRecorder) -> Iterator[None]:
         yield
 
 
-class _Calls:
+class _JitFunctions:
     """The functions that replace those of `torch.jit`."""
 
     def __init__(self, recorder: CallRecorder) -> None:
@@ -178,7 +178,7 @@ class _Calls:
             made = self._made.get(of)
             if made is None:
                 return real(of, *args, **kwargs)
-            return self._recorder.call_made(ScriptCall(of, made, real, args, kwargs))
+            return self._recorder.call_made(TorchScriptCall(of, made, real, args, kwargs))
 
         return call
 

@@ -93,7 +93,7 @@ def _write_back(state: Mapping[str, torch.Tensor], places: Mapping[str, dict[str
 
 
 @dataclass(frozen=True)
-class Signature:
+class CallSignature:
     """The properties of inputs that a compiler specialises on. `kind`: names, dtypes, ranks and Python types, and the
     modes around the call. `exact`: sizes and Python values."""
 
@@ -101,14 +101,14 @@ class Signature:
     exact: tuple[object, ...]
 
 
-def signature(twin: Twin, args: Any, kwargs: Any) -> Signature:
+def signature(twin: Twin, args: Any, kwargs: Any) -> CallSignature:
     """Return the signature of the inputs of one call."""
     leaves, spec = pytree.tree_flatten(_by_name(twin.function, args, kwargs))
     kinds = tuple((one.dtype, one.dim(), one.device.type) if _is_tensor(one) else type(one) for one in leaves)
     sizes = tuple((tuple(one.shape), one.is_contiguous()) if _is_tensor(one) else repr(one) for one in leaves)
     modes = (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.get_default_dtype())
     given = pytree.tree_structure((args, kwargs))
-    return Signature((str(spec), kinds, modes), (str(given), sizes))
+    return CallSignature((str(spec), kinds, modes), (str(given), sizes))
 
 
 def _is_tensor(value: Any) -> bool:

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-Made = ast.AST | list[ast.stmt] | None
-Change = Callable[[ast.AST], Made]
+Replacement = ast.AST | list[ast.stmt] | None
+NodeChange = Callable[[ast.AST], Replacement]
 BLOCKS = ("body", "orelse", "finalbody")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -19,7 +19,7 @@ class Edit:
     """Replace one node, which is identified by its index in `ast.walk`."""
 
     at: int
-    change: Change
+    change: NodeChange
 
 
 def edited(tree: ast.Module, edits: Sequence[Edit]) -> ast.Module:
@@ -33,10 +33,10 @@ def edited(tree: ast.Module, edits: Sequence[Edit]) -> ast.Module:
 class Edits(ast.NodeTransformer):
     """Applies changes from the outermost node inwards. `changes`: by the id of a node."""
 
-    def __init__(self, changes: dict[int, Change]) -> None:
+    def __init__(self, changes: dict[int, NodeChange]) -> None:
         self._changes = changes
 
-    def visit(self, node: ast.AST) -> Made:
+    def visit(self, node: ast.AST) -> Replacement:
         change = self._changes.pop(id(node), None)
         if change is None:
             self.generic_visit(node)
@@ -47,7 +47,7 @@ class Edits(ast.NodeTransformer):
         return self.visit(made) if made is not None else None
 
 
-def _listed(made: Made) -> list[ast.stmt]:
+def _listed(made: Replacement) -> list[ast.stmt]:
     if isinstance(made, list):
         return made
     return [made] if isinstance(made, ast.stmt) else []

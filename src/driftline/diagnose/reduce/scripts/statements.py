@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from driftline.diagnose.reduce.scripts.edits import BLOCKS, Edit, Made, names_loaded
+from driftline.diagnose.reduce.scripts.edits import BLOCKS, Edit, Replacement, names_loaded
 
 
 def statements(tree: ast.Module) -> list[tuple[int, ast.stmt]]:
@@ -49,7 +49,7 @@ def unwrappings(tree: ast.Module) -> list[Edit]:
     return edits
 
 
-def _opened(node: ast.AST, name: str) -> Made:
+def _opened(node: ast.AST, name: str) -> Replacement:
     if name == "handlers":
         return [one for handler in node.handlers for one in handler.body]  # type: ignore[attr-defined]
     body: list[ast.stmt] = getattr(node, name)
