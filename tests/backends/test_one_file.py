@@ -24,6 +24,8 @@ ALLOWED = {
     "models": "an exporter of torch.onnx is called torchscript, as the compiler is",
     "inductor": "the lab is about torch.compile: its graphs, its kernels, and eager beside them",
     "scenarios": "scripts are about torch.compile: they name its backends themselves, and run eagerly for comparison",
+    "campaign/explain/scripts.py": "the stages of torch.compile, on which a script is tried one after the other",
+    "diagnose/reduce/scripts/asking.py": "the stage of torch.compile on which a shorter script is tried first",
     "bench": "eager is what every other target is timed beside",
     "perf": "eager is what every other target is timed beside",
     "instabilities/models.py": "a form of file is called torchscript, as the compiler is",

@@ -106,6 +106,7 @@ def test_json_has_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             "suspect: Abs, operator 1 of 3; without it the program passes",
             "ablate came to nothing: no time was left for it",
         ],
+        "ladder": None,
         "localization": LOCALIZATION,
         "reduction": REDUCTION,
         "ablation": None,

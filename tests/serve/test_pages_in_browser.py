@@ -318,10 +318,11 @@ def test_a_program_is_pasted_and_checked_by_keys_alone(page: Any, server: Served
     type_into("jobs", "2")
     type_into("seed", "7")
     type_into("grad", "yes")
+    type_into("calls", "2")
     tab_to(page, "e.textContent === 'Start the check'")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Check made() of a pasted program on planted-wrong-shape").wait_for()
-    for words in ("program.py:made", "--inputs random", "--samples 2", "--jobs 2", "--seed 7", "--grad"):
+    for words in ("program.py:made", "--inputs random", "--samples 2", "--jobs 2", "--seed 7", "--grad", "--calls 2"):
         assert words in command_of(page)
     tab_to(page, "e.textContent === 'Stop'")
     page.keyboard.press("Enter")
