@@ -46,13 +46,13 @@ def tell(**value: Any) -> None:
 
 def count(programs: Iterator[tuple[Any, tuple[Any, ...]]], seconds: float) -> None:
     """Each program with the default options and with all of them on."""
-    from driftline.patterns.inductor.pipeline import Compilation, pass_through
+    from driftline.patterns.inductor.pipeline import PassCompilation, pass_through
 
     ended = time.monotonic() + seconds
     for model, inputs in programs:
         fired: set[str] = set()
         for needs in (DEFAULT, everything_on()):
-            fired |= pass_through(model, inputs, Compilation(needs), run=False).fired
+            fired |= pass_through(model, inputs, PassCompilation(needs), run=False).fired
         tell(rules=sorted(fired))
         if time.monotonic() > ended:
             return

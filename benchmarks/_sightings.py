@@ -18,8 +18,9 @@ from _lines import append_line, read_lines
 
 from driftline.backends import BACKENDS, resolve
 from driftline.campaign.check.experiments import ask
+from driftline.campaign.check.forms import FORM_OF
 from driftline.campaign.explain.failing import find_failing
-from driftline.campaign.hunt.plan import FORM_OF, HuntPlan
+from driftline.campaign.hunt.plan import HuntPlan
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.triage.examination import Triage
 from driftline.causes import Question

@@ -42,12 +42,12 @@ from hunt_rates import hunted, learn, make_lane, screened, take_turn
 
 from driftline.backends import BACKENDS
 from driftline.campaign.hunt.lane import Lane
-from driftline.campaign.hunt.plan import choose_lanes, form_of, usual_generators
+from driftline.campaign.hunt.plan import choose_lanes, form_of
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import InvalidProgram, ProgramRequest
 from driftline.checking.kinds import worker_for_framework, worker_for_target
 from driftline.execute.pool import Pool, WorkerKind
-from driftline.generate import GENERATORS
+from driftline.generate import GENERATORS, usual_generators
 from driftline.generate.base import GeneratorRequest, NoProgram
 from driftline.generate.blueprint import emit
 from driftline.generate.graph import Graph

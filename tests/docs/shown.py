@@ -33,6 +33,7 @@ _RESUMED = "tests/perf/test_perf_hunt.py::test_a_slow_operator_is_cut_out_of_its
 _SWAPPED = "tests/diagnose/test_layers.py::test_swapped_heads_are_localised_to_their_layer"
 _A_SHORTER_SCRIPT = "tests/diagnose/test_reduce_script.py::test_a_class_with_state_becomes_a_few_lines"
 _A_SCRIPT = "tests/scenarios/test_script_command.py::test_the_script_of_the_page_differs_as_it_shows"
+_A_SCENARIO = "tests/scenarios/test_scenario_functions.py::test_function_of_the_page_passes_in_the_test_of_the_page"
 _SERVED = "tests/serve/test_serve_command.py::test_it_prints_an_address_answers_and_stops_its_jobs_at_the_end"
 _DOWNLOADS = NotRun("it downloads releases of a compiler")
 _GPU = NotRun("it needs a GPU")
@@ -212,7 +213,7 @@ CODE: dict[str, dict[str, str | NotRun]] = {  # a phrase of each block of Python
     "docs/how-to/check-a-script.md": {
         "on_copies": _A_SCRIPT,
         "driftline.check_script": _A_SCRIPT,
-        "two_calls": "tests/scenarios/test_scenario_functions.py::test_function_of_the_page_passes_in_the_test_of_the_page",
+        "two_calls": _A_SCENARIO,
     },
     "docs/how-to/find-unstable-inputs.md": {"# net.py": f"{_HERE}test_unstable_inputs"},
     "docs/how-to/hardware-profiles.md": {

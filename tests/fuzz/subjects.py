@@ -34,7 +34,7 @@ from driftline.core.tensors import TensorSpec, save_tensors
 from driftline.core.text import to_json
 from driftline.core.verdict import Fingerprint, Status
 from driftline.core.wire import encode
-from driftline.hardware.profile import SHIPPED
+from driftline.hardware.loading import SHIPPED
 from driftline.hardware.reader import read_profile
 from driftline.inputs.files import read_inputs
 from driftline.inputs.foreign.convert import read_samples
