@@ -51,6 +51,7 @@ MORE_WRONG = [
 RIGHT = ["fine_state", "fine_training", "fine_own_comparison", "fine_error"]
 MORE_RIGHT = [
     "fine_cancellation",
+    "fine_threads",
     "fine_random",
     "fine_own_backend",
     "fine_fresh_memory",

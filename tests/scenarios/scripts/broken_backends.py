@@ -120,3 +120,12 @@ def loses_elements(gm, example):
         return gm(*inputs)
 
     return run
+
+
+ORDER: list[int] = []  # in which threads of a script run
+
+
+@register_backend
+def shuffles_threads(gm, example):
+    ORDER[:] = [3, 1, 2]
+    return gm.forward
