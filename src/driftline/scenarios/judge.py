@@ -175,6 +175,10 @@ class _Judge:
                 return found, False, number
             if number >= len(self._comparison.compiled.events):
                 return found, same_bits, number
+            if event.kind == MAKE and _is_made(self._comparison.compiled.events[number]) and not _is_made(event):
+                told = moment(event, events[:number])
+                self._notes.append(f"{told}, only the run without the compiler failed: nothing is judged from there")
+                return found, False, number
             compared = self._comparison.event(number, stable)
             if event.kind == END and self._eager.recorded.other_threads:
                 compared = _whatever_the_order(compared)
@@ -335,6 +339,11 @@ class _Judge:
 
 
 _ENDS = (Change.EVENTS, Change.ERROR, Change.MISSING_ERROR, Change.OTHER_ERROR)
+
+
+def _is_made(event: ScriptEvent) -> bool:
+    """True if an entry point such as torch.export made its object."""
+    return event.raised is None and "made" in event.facts and event.facts["made"].text == "True"
 
 
 def _whatever_the_order(compared: ComparedEvent) -> ComparedEvent:
