@@ -24,7 +24,7 @@ from driftline.programs.opened import OpenedProgram
 
 @dataclass(frozen=True)
 class _Member:
-    """What a registered backend needs for a fair comparison; most need nothing."""
+    """The settings that a registered backend needs for a fair comparison; most need none."""
 
     options: Mapping[str, Any] = field(default_factory=dict)  # handed to `torch.compile`
     gradients: bool = True

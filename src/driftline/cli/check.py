@@ -235,7 +235,7 @@ def _check_a_script(given: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class _CheckOrder:
-    """What the command line and the project file ask for."""
+    """A check as the command line and the project file describe it."""
 
     program: str
     settings: CheckSettings
@@ -252,7 +252,7 @@ class _CheckOrder:
 
 @dataclass(frozen=True)
 class _Done:
-    """What came out, as the renderers take it."""
+    """The results of a check, as the renderers take them."""
 
     result: CheckResult
     compared: Compared | None

@@ -177,7 +177,7 @@ def hunt(**given: Any) -> int:
 
 @dataclass(frozen=True)
 class _HuntOrder:
-    """What the command line and the project file ask for."""
+    """A hunt as the command line and the project file describe it."""
 
     settings: HuntSettings
     library: Library

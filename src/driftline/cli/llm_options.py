@@ -40,5 +40,5 @@ def settings_of_model() -> LlmSettings:
 
 
 def llm_table_of_run() -> dict[str, Any]:
-    """What the settings files say of the language model."""
+    """Return the settings of the language model from the settings files."""
     return merged_llm_table(settings_of_run("llm").llm)

@@ -27,7 +27,7 @@ _TAKEN = ("subject", "target", "budget", "seed", "out", "as_json", "store", "tru
 
 @dataclass(frozen=True)
 class ScriptToReduce:
-    """What was asked of a script on the command line."""
+    """The reduction of a script as the command line describes it."""
 
     subject: str  # FILE.py, FILE.py:NAME, or the name of a bug
     store: Path  # of the bug

@@ -26,7 +26,7 @@ _TAKEN = ("program", "targets", "timeout", "memory", "seed", "as_json", "fail_on
 
 @dataclass(frozen=True)
 class ScriptOrder:
-    """What was asked of a script on the command line."""
+    """The check of a script as the command line describes it."""
 
     program: str
     targets: str | None  # None: the script's own backend

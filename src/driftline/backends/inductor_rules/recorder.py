@@ -24,7 +24,7 @@ _FILE = re.compile(r'File "([^"]+)", line')
 
 @dataclass
 class RuleActivity:
-    """What one rule did, in counts."""
+    """Counts of what one rule did."""
 
     matched: int = 0
     agreed: int = 0
