@@ -11,10 +11,10 @@ import pytest
 from filled_store import add_bug
 from rich.console import Console
 
-from driftline.core.evidence import Element, Evidence, Fault
+from driftline.core.evidence import Element, Evidence, Fault, InputClass
 from driftline.core.titles import KEY, TitleFacts
 from driftline.core.verdict import Kind
-from driftline.report.debate import SUBNORMAL
+from driftline.report.debate import SIGN_OF_ZERO, SUBNORMAL
 from driftline.report.gather import _rank, gather_store
 from driftline.report.hunts import _counted, _show_bugs, _show_clearest
 from driftline.report.view import BugView, ShortestForm
@@ -74,3 +74,24 @@ def test_bug_of_subnormal_numbers_is_debatable_for_every_compiler(
         add_bug(store, Kind.WRONG_NONFINITE, evidence=found, **{KEY: facts.to_json()})
         (view,) = gather_store(store).bugs
     assert view.debatable is debatable and view.debated == (SUBNORMAL if debatable else "")
+
+
+@pytest.mark.parametrize(
+    ("operators", "faults", "needs", "debatable"),
+    [
+        (("Add", "Div"), (Fault.INFINITY_TURNED,), (InputClass.ZERO,), True),
+        (("Pow",), (Fault.INFINITY_TURNED,), (InputClass.ZERO,), False),
+        (("Add", "Div"), (Fault.INFINITY_TURNED, Fault.NUMBER), (InputClass.ZERO,), False),
+        (("Add", "Div"), (Fault.INFINITY_TURNED,), (), False),
+    ],
+)
+def test_bug_that_rests_on_the_sign_of_a_zero_between_operators_is_debatable(
+    tmp_path: Path, operators: tuple[str, ...], faults: tuple[Fault, ...], needs: tuple[InputClass, ...], debatable: bool
+) -> None:
+    worst = (Element((0,), float("inf"), float("-inf")),)
+    found = Evidence(output="y", elements=1, wrong=1, wrong_nonfinite=1, worst=worst, faults=faults, needs=needs)
+    facts = TitleFacts(operators, ("float32",))
+    with Store.create(tmp_path) as store:
+        add_bug(store, Kind.WRONG_NONFINITE, evidence=found, **{KEY: facts.to_json()})
+        (view,) = gather_store(store).bugs
+    assert view.debatable is debatable and view.debated == (SIGN_OF_ZERO if debatable else "")

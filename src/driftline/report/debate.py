@@ -11,6 +11,7 @@ from driftline.report.titles import facts_in, smallest_of
 from driftline.store import Bug
 
 SUBNORMAL = "subnormal numbers only, which many processors and compilers take for zero"
+SIGN_OF_ZERO = "only the sign of a zero between two operators differs, which turns an infinity"
 
 
 def debate_of(bug: Bug) -> str:
@@ -20,7 +21,10 @@ def debate_of(bug: Bug) -> str:
     finding = bug.findings[0]
     smallest = smallest_of(finding)
     facts = smallest.facts if smallest else facts_in(finding.verdict)
-    return SUBNORMAL if _is_about_subnormals(smallest.evidence if smallest else finding.evidence, facts) else ""
+    found = smallest.evidence if smallest else finding.evidence
+    if _is_about_subnormals(found, facts):
+        return SUBNORMAL
+    return SIGN_OF_ZERO if _rests_on_the_sign_of_a_zero(found, facts) else ""
 
 
 def _is_about_subnormals(found: Evidence, facts: TitleFacts | None) -> bool:
@@ -30,6 +34,15 @@ def _is_about_subnormals(found: Evidence, facts: TitleFacts | None) -> bool:
     given = facts.given if facts else ()
     floats = [name for name in facts.dtypes if is_float(name)] if facts else []
     return any(_is_subnormal(text, floats[0]) for text in given) if floats else False
+
+
+def _rests_on_the_sign_of_a_zero(found: Evidence, facts: TitleFacts | None) -> bool:
+    """True if one operator computes a zero and another one turns its sign into that of an infinity, as in `1 / (x + 0)`.
+
+    With a single operator the sign of the infinity is that operator's own error, as in `Pow(-0.0, -2)`.
+    """
+    only_turned = set(found.faults) == {Fault.INFINITY_TURNED} and InputClass.ZERO in found.needs
+    return only_turned and facts is not None and len(facts.operators) > 1
 
 
 def _is_subnormal(text: str, dtype: str) -> bool:

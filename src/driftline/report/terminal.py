@@ -215,6 +215,8 @@ def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
     out.print(escape(f"{ran}, reference {case.program.name}" if case.deployed else ran))
     for cause in causes_of(bug, library):
         out.print(escape(words_of(cause)), soft_wrap=True)
+    if debate := debate_of(bug):
+        out.print(f"debatable: {escape(debate)}", soft_wrap=True)
     out.print(f"first seen {bug.first_seen}, last {bug.last_seen}, {plural(len(bug.findings), 'finding')}")
     out.print(f"fingerprint: {escape(str(bug.fingerprint))}")
     if rule := finding.verdict.get("rule"):
