@@ -137,6 +137,7 @@ class Backend:
     settings: ClassVar[str] = ""  # a pattern: options with such names are the compiler's own, and are passed on to it
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     gradients: ClassVar[bool] = False  # can compute gradients
+    own_random: ClassVar[Mapping[str, str]] = {}  # options with which its random numbers are not those of eager
     mutates: ClassVar[bool] = False  # calls the user's code, so changes to inputs are seen and compared
     arithmetic: ClassVar[str] = ""  # declared deviations from IEEE arithmetic; see oracle/arithmetic.py
     renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
@@ -253,6 +254,10 @@ class Backend:
         """Return the files that options name."""
         named = {key: Path(value) for key, value in options.items() if key in self.options and self.options[key].file}
         return {key: path for key, path in named.items() if path.is_file()}
+
+    def draws_alone(self, options: Options) -> bool:
+        """True if the random numbers of a target with these options come from the compiler's own generator."""
+        return bool(self.own_random) and self.own_random.items() <= options.items()
 
     def knobs(self, options: Options) -> list[Knob]:
         """Return what can be switched off for any program: options set to plainer values, options of the target

@@ -49,6 +49,7 @@ class Inductor(TorchBackend):
     keeps_code = True
     recompiles = True
     family = "inductor"
+    own_random = {"fallback_random": "false"}
     threads = True
     devices = ("cpu", "cuda")
     together = 10

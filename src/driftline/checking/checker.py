@@ -24,6 +24,7 @@ from driftline.checking.accept import accepted_for, as_accepted
 from driftline.checking.aspects import FIRST_CALL, Aspect, Extent
 from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared, fitting
+from driftline.checking.draws import DRAW, Drawn, DrawRequest, draws_alone, judged_draws
 from driftline.checking.gradients import GradientCase
 from driftline.checking.kernels import in_place_of, same_failure
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
@@ -224,6 +225,10 @@ class Checker:
             if case.deployed:
                 execution, _ = compared(case.deployed, execution, reference)
             verdict = self.judge(case, target, execution, reference)
+            if reference.random and execution.outcome is Outcome.OK and draws_alone(target):
+                verdict, runs = judged_draws(self, case, target)
+                failed = runs if verdict.judgement is Judgement.FAIL else 0
+                return TargetResult(target, execution, verdict, "", (failed, runs))
             if verdict.judgement is not Judgement.FAIL:
                 passed = TargetResult(target, execution, verdict)
                 if verdict.judgement is not Judgement.PASS:
@@ -307,6 +312,7 @@ class Checker:
         backend = BACKENDS.get(target.backend)
         return TargetTraits(
             calls_user_code=backend.mutates,
+            draws_alone=backend.draws_alone(dict(target.options)),
             own_framework=not execution.converter and case.program.framework in ("tensorflow", "jax"),
             positional=bool(execution.converter) or backend.renames_outputs,
             signed_zero=case.options.signed_zero,
@@ -590,6 +596,14 @@ class Checker:
             memory_limit=options.memory_limit,
             fresh=fresh,
         )
+
+    def drawn(self, case: Case, target: Target, first_seed: int) -> Drawn:
+        """Return the random numbers of eager and of a target for many seeds."""
+        worker = worker_for_target(resolve(target), target, case.options.plugins)
+        with self._written(case, case.program) as files:
+            request = DrawRequest(files, target, first_seed)
+            report = self._run(worker, DRAW, request, case, fresh=True, seconds=own_time(case.options))
+        return report.answer or Drawn(problem=f"the calls ended with {report.ending} ({report.detail})")
 
     @contextlib.contextmanager
     def _written(self, case: Case, program: Program) -> Iterator[CaseFiles]:

@@ -57,6 +57,8 @@ def describe(kind: Kind, found: Evidence, moved_by: str = "the compiler") -> str
         return f"returns a result where the reference raises {found.wanted[0]}"
     if kind is Kind.WRONG_STRUCTURE:
         return _structure(found)
+    if kind is Kind.WRONG_DRAWS:
+        return _draws(found)
     if kind is Kind.OUT_OF_BOUNDS:
         return f"writes outside {called(found.output)}: {found.came[0]}"
     if kind in (Kind.WRONG_DTYPE, Kind.WRONG_SHAPE):
@@ -97,6 +99,14 @@ def _ending(kind: Kind, found: Evidence) -> str:
         Kind.OOM: f"out of memory while {at}",
     }[kind]
     return words if kind is Kind.TIMEOUT else f"{words}: {found.raised}"
+
+
+def _draws(found: Evidence) -> str:
+    if not found.output:
+        return f"returns {found.came[0]}, where eager returns {found.wanted[0]}"
+    return (
+        f"{called(found.output)}: {found.came[0]}, with eager's random numbers {found.wanted[0]} ({found.runs} seeds)"
+    )
 
 
 def _structure(found: Evidence) -> str:

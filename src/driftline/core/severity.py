@@ -30,6 +30,7 @@ BY_KIND = {
     Kind.WRONG_DTYPE: 2,
     Kind.WRONG_STRUCTURE: 2,
     Kind.WRONG_STATE: 2,
+    Kind.WRONG_DRAWS: 2,
     Kind.BIAS: 3,
     Kind.WRONG_NONFINITE: 5,
     Kind.ERROR: 6,

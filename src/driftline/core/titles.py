@@ -149,6 +149,8 @@ def _not_of_numbers(kind: str, found: Evidence) -> str:
     wanted, came = ", ".join(found.wanted), ", ".join(found.came)
     if kind == Kind.MISSING_ERROR:
         return f"computes what should raise {first_line(wanted, MESSAGE) or 'an error'}"
+    if kind == Kind.WRONG_DRAWS:
+        return f"draws wrongly: {came} where {wanted} is right"
     if kind == Kind.OUT_OF_BOUNDS:
         return "writes outside its arrays"
     if kind == Kind.WRONG_DTYPE:

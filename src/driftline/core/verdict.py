@@ -31,6 +31,7 @@ class Kind(StrEnum):
     WRONG_SHAPE = "wrong-shape"
     WRONG_STRUCTURE = "wrong-structure"  # outputs missing or unexpected, or an input changed on one side only
     WRONG_STATE = "wrong-state"  # in scripts: aliasing, modes, random state or printed lines differ from eager
+    WRONG_DRAWS = "wrong-draws"  # random numbers are not distributed as eager's, or a seed does not fix them
     OUT_OF_BOUNDS = "out-of-bounds"  # bytes beside an array were overwritten
     WRONG_ZERO_SIGN = "wrong-zero-sign"
     MISSING_ERROR = "missing-error"  # the reference raises an error, the compiler returns a result

@@ -76,6 +76,7 @@ class TargetTraits:
     signed_zero: bool = False
     arithmetic: str = ""  # the policies that the target declares, as in `oracle.arithmetic.declared`
     tolerance: Tolerance | None = None  # a plain tolerance in place of the rule
+    draws_alone: bool = False  # its random numbers come from a generator of its own
     own_framework: bool = False  # runs the program itself, so it must also raise the reference's shape errors
 
 
@@ -103,7 +104,7 @@ def judge(execution: Execution, reference: Reference, trait: TargetTraits) -> Ve
         return _inconclusive(f"no reference: {reference.problem}")
     if execution.outcome is not Outcome.OK:
         return _judge_ending(execution, reference, trait)
-    if reference.random and not trait.calls_user_code:
+    if reference.random and (trait.draws_alone or not trait.calls_user_code):
         return _inconclusive("the program draws random numbers, and this compiler has a generator of its own")
     if not reference.samples or len(execution.outputs) != len(reference.samples):
         return _inconclusive("the reference has no result to compare with")

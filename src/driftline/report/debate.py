@@ -37,7 +37,7 @@ def _is_about_subnormals(found: Evidence, facts: TitleFacts | None) -> bool:
 
 
 def _rests_on_the_sign_of_a_zero(found: Evidence, facts: TitleFacts | None) -> bool:
-    """True if one operator computes a zero and another one turns its sign into that of an infinity, as in `1 / (x + 0)`.
+    """True if one operator computes a zero and another turns its sign into that of an infinity, as in `1 / (x + 0)`.
 
     With a single operator the sign of the infinity is that operator's own error, as in `Pow(-0.0, -2)`.
     """

@@ -23,6 +23,7 @@ from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetRes
 from driftline.checking.compile_times import slow_compilations
 from driftline.checking.deployed import fitting
 from driftline.checking.disagreements import disagreements
+from driftline.checking.draws import with_own_generators
 from driftline.checking.lift import MOST_WEIGHTS, cannot_be_lifted, check_lifted
 from driftline.checking.open import LoadedProgram
 from driftline.checking.pace import expected, note_durations
@@ -269,6 +270,9 @@ def check_program(
     require_settings(checker.pool, chosen, options.plugins)
     listener(CheckStarted(tuple(chosen)))
     case, reference = draw_case(checker, opened, chosen, options, inputs, samples, sizes)
+    if reference.random and extent.calls > 1:
+        case = replace(case, targets=with_own_generators(chosen))
+        listener(CheckStarted(case.targets))
 
     def progress(target: Target, row: TargetResult | Skipped | None) -> None:
         if row is None:
