@@ -66,7 +66,10 @@ def test_program_that_draws_nothing_has_no_second_row(checker: Checker, tmp_path
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [("merged-draws", "correlation with output 1 1, "), ("seed-ignored", "returns other numbers for the same seed")],
+    [
+        ("merged-draws", "output 0: the correlation with output 1 is 1, "),
+        ("seed-ignored", "returns other numbers for the same seed"),
+    ],
 )
 def test_careless_generator_is_found_and_its_bug_replays(
     checker: Checker, tmp_path: Path, target: str, words: str

@@ -62,7 +62,7 @@ def series(program: Program, first: int, *, follows: bool = True) -> Series:
     [
         (two_dropouts, merged, "correlation with output 1"),
         (two_dropouts, dropped, "output 1: "),
-        (added, doubled, "output 0: standard deviation"),
+        (added, doubled, "output 0: the standard deviation"),
         (rows_of_their_own, one_row_again_and_again, "correlation of neighbours along axis 0"),
     ],
 )

@@ -86,7 +86,11 @@ def test_bug_of_subnormal_numbers_is_debatable_for_every_compiler(
     ],
 )
 def test_bug_that_rests_on_the_sign_of_a_zero_between_operators_is_debatable(
-    tmp_path: Path, operators: tuple[str, ...], faults: tuple[Fault, ...], needs: tuple[InputClass, ...], debatable: bool
+    tmp_path: Path,
+    operators: tuple[str, ...],
+    faults: tuple[Fault, ...],
+    needs: tuple[InputClass, ...],
+    debatable: bool,
 ) -> None:
     worst = (Element((0,), float("inf"), float("-inf")),)
     found = Evidence(output="y", elements=1, wrong=1, wrong_nonfinite=1, worst=worst, faults=faults, needs=needs)

@@ -124,7 +124,7 @@ class Evidence:
     element_z: float | None = None
     aggregate_z: float | None = None
     pooled_z: float | None = None  # over several inputs
-    direction: str = ""
+    direction: str = ""  # of a drift; for random numbers, the fact that differs
     error: float | None = None
     sigma: float | None = None
     native_z: float | None = None

@@ -104,9 +104,8 @@ def _ending(kind: Kind, found: Evidence) -> str:
 def _draws(found: Evidence) -> str:
     if not found.output:
         return f"returns {found.came[0]}, where eager returns {found.wanted[0]}"
-    return (
-        f"{called(found.output)}: {found.came[0]}, with eager's random numbers {found.wanted[0]} ({found.runs} seeds)"
-    )
+    told = f"the {found.direction} is {found.came[0]}, with eager's random numbers {found.wanted[0]}"
+    return f"{called(found.output)}: {told} (the middle of {found.runs} seeds)"
 
 
 def _structure(found: Evidence) -> str:

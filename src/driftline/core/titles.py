@@ -150,7 +150,8 @@ def _not_of_numbers(kind: str, found: Evidence) -> str:
     if kind == Kind.MISSING_ERROR:
         return f"computes what should raise {first_line(wanted, MESSAGE) or 'an error'}"
     if kind == Kind.WRONG_DRAWS:
-        return f"draws wrongly: {came} where {wanted} is right"
+        told = f"wrongly: the {found.direction} is {came} where {wanted} is right" if found.direction else came
+        return f"draws {told}"
     if kind == Kind.OUT_OF_BOUNDS:
         return "writes outside its arrays"
     if kind == Kind.WRONG_DTYPE:

@@ -128,8 +128,9 @@ def verdict_on(eager: Series, compiled: Series, found: Sequence[Differing]) -> V
     output, _, word = found[0].name.partition(_SEPARATOR)
     evidence = Evidence(
         output=output,
-        wanted=(f"{word} {found[0].expected:.3g}",),
-        came=(f"{word} {found[0].came:.3g}",),
+        wanted=(f"{found[0].expected:.3g}",),
+        came=(f"{found[0].came:.3g}",),
+        direction=word,
         runs=len(compiled.facts[found[0].name]),
         faults=(Fault.OTHER,),
     )

@@ -12,6 +12,7 @@ from enum import StrEnum
 from driftline.core.quoting import string
 from driftline.core.text import first_line
 from driftline.core.verdict import Kind
+from driftline.report.scripts.draws import draws_check
 from driftline.report.scripts.drift import drift_check
 from driftline.report.scripts.elements import element_check, kind_check
 from driftline.report.scripts.failure import ShownFailure
@@ -32,6 +33,8 @@ def check_for(failing: ShownFailure, recipe: Recipe, *, told: WordsIn = WordsIn.
     kind = failing.kind
     if kind == Kind.BIAS:
         return drift_check(failing.evidence.direction or "scale", recipe)
+    if kind == Kind.WRONG_DRAWS:
+        return draws_check(failing, recipe)
     if kind in (Kind.CRASH, Kind.TIMEOUT, Kind.OOM):
         return _child(failing, own_process=recipe.own_process)
     if kind == Kind.ERROR:
