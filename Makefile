@@ -14,17 +14,25 @@ PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # Real compilers on a busy machine: a test that fails is run once more, and the summary names those that needed it (R).
 AGAIN := --reruns 1 -raR --durations 30 --costs
 
+EXTRAS := all models lab docs dev
+HASHED := $(BIN)/python -m pip install --quiet --require-hashes --no-deps
+
+# The releases that stand in the written files stay; 3.11.5 is the oldest Python that all of them take.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --no-python-downloads --generate-hashes \
+  --no-annotate --custom-compile-command "make lock"
+
 export PIP_REQUIRE_VIRTUALENV = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo test test-all lint docs wheel man changelog benchmarks clean
+.PHONY: help install demo test test-all lint lock docs wheel man changelog benchmarks clean
 
 help:
 	@echo "make demo        hunt for two minutes (four on a busy machine) on every installed compiler, and write a report"
 	@echo "make test        install all that is needed and run the fast tests"
 	@echo "make test-all    run the slow tests too"
 	@echo "make lint        ruff, mypy, import-linter, measures of the source"
+	@echo "make lock        write the packages and hashes that are installed, from pyproject.toml and constraints.txt"
 	@echo "make docs        build the documentation as a site in site/, which opens from disk"
 	@echo "make wheel       build the wheel and the source archive in dist/"
 	@echo "make man         write the man page to build/driftline.1"
@@ -32,20 +40,18 @@ help:
 	@echo "make benchmarks  measure what docs/measured.md says"
 	@echo "make clean       remove .venv and what tests leave behind"
 
-# HASHES=1 installs the files of requirements/hashed.txt alone, which `python requirements/hashed.py` writes.
 install: $(STAMP)
 
-# torch first and pinned: left to itself pip would fetch a newer build with gigabytes of GPU libraries.
-$(STAMP): pyproject.toml constraints.txt
+# Each file is held against its hash (`make lock`). What builds packages comes first: left to itself pip would fetch it
+# without hashes. torch comes last, by its version alone, since some machines have a build of their own; without a
+# version pip would fetch a newer one with gigabytes of GPU libraries.
+$(STAMP): pyproject.toml constraints.txt requirements/build.txt requirements/locked.txt
 	@$(MAKE) --no-print-directory system-packages
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-ifdef HASHES
-	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements/hashed.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
-else
+	$(HASHED) -r requirements/build.txt
+	$(HASHED) --no-build-isolation --use-pep517 -r requirements/locked.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,models,lab,docs,dev]'
-endif
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
 # TorchInductor compiles C++; the interpreter's virtualenv module is a package of its own on Debian. The tests look at
@@ -70,6 +76,12 @@ test: install
 
 test-all: install
 	$(call beside_lint,$(BIN)/python -m pytest $(PARALLEL) $(AGAIN) -m '' --hypothesis-profile searching)
+
+# The lock of `make install`: all packages with the hashes of all their files, for x86-64 and for Arm.
+lock: install
+	$(LOCK) -c constraints.txt $(EXTRAS:%=--extra %) --no-emit-package torch --excludes requirements/excluded.in \
+	  pyproject.toml requirements/build.in -o requirements/locked.txt
+	$(LOCK) -c requirements/locked.txt requirements/build.in -o requirements/build.txt
 
 # Tests wait now and then, and leave a processor to the linters. What these say comes last, where it is seen.
 define beside_lint

@@ -1,4 +1,4 @@
-"""Writes docs/licences.md: the licence of every package that pyproject.toml names, as the package itself declares it.
+"""Writes docs/licences.md: the licence of every package that `make install` installs, as the package declares it.
 
 .venv/bin/python docs/site/licences.py
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
+from importlib.metadata import Distribution, PackageMetadata, PackageNotFoundError, distribution
 from pathlib import Path
+
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "licences.md"
+LOCK = ROOT / "requirements" / "locked.txt"
 _HEAD = """# Licences of what Driftline uses
 
 Driftline is under the [Apache License 2.0](../LICENSE). Its wheel holds Driftline's own files alone: every package
@@ -21,6 +24,18 @@ written by `docs/site/licences.py` from what the installed packages declare.
 | package | asked for by | licence |
 |---|---|---|
 """
+_MORE = """
+## What they bring
+
+`make install` installs these too, because a package above asks for them (`editables`: to build Driftline).
+The torch of the package index brings GPU libraries of NVIDIA beside them, under NVIDIA's licences.
+
+| package | licence |
+|---|---|
+"""
+_UNKNOWN = "not installed when the page was written"
+# What a licence file says, where a package declares nothing else.
+_TEXTS = {"Licensed under the Apache License, Version 2.0": "Apache-2.0", "3. Neither the name": "BSD-3-Clause"}
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -36,13 +51,24 @@ def dependencies() -> dict[str, list[str]]:
     return found
 
 
+def brought() -> list[str]:
+    """Every other package of the lock."""
+    named = {canonicalize_name(name) for name in dependencies()}
+    return [name for name in re.findall(r"^([a-z0-9-]+)==", LOCK.read_text(), re.MULTILINE) if name not in named]
+
+
 def licence_of(package: str) -> str:
     """The licence that an installed package declares, in short; empty for one that is not installed."""
     try:
-        about = metadata(package)
+        found = distribution(package)
     except PackageNotFoundError:
         return ""
-    return _declared(about) or "not declared; see the package"
+    return _declared(found.metadata) or _written(found) or "not declared; see the package"
+
+
+def _written(found: Distribution) -> str:
+    texts = [file.read_text() for file in found.files or () if file.name.startswith("LICENSE")]
+    return next((name for words, name in _TEXTS.items() if any(words in text for text in texts)), "")
 
 
 def _declared(about: PackageMetadata) -> str:
@@ -58,18 +84,23 @@ def _declared(about: PackageMetadata) -> str:
 
 def page(known: dict[str, str]) -> str:
     """The page; `known`: what an earlier page says of packages that are not installed here."""
-    rows = []
-    for package, extras in sorted(dependencies().items(), key=lambda item: item[0].lower()):
-        licence = licence_of(package) or known.get(package, "not installed when the page was written")
-        rows.append(f"| {package} | {', '.join(extra or 'Driftline' for extra in extras)} | {licence} |")
-    return _HEAD + "\n".join(rows) + "\n"
+
+    def licence(package: str) -> str:
+        return licence_of(package) or known.get(package, _UNKNOWN)
+
+    direct = sorted(dependencies().items(), key=lambda item: item[0].lower())
+    rows = [
+        f"| {name} | {', '.join(one or 'Driftline' for one in extras)} | {licence(name)} |" for name, extras in direct
+    ]
+    more = [f"| {name} | {licence(name)} |" for name in brought()]
+    return _HEAD + "\n".join(rows) + "\n" + _MORE + "\n".join(more) + "\n"
 
 
 def listed() -> dict[str, str]:
     """What the page says now, by package."""
     text = PAGE.read_text() if PAGE.exists() else ""
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    return {row[0]: row[2] for row in rows if len(row) == 3 and row[0] != "package"}
+    return {row[0]: row[-1] for row in rows if row[0] != "package"}
 
 
 if __name__ == "__main__":
