@@ -88,6 +88,21 @@ def test_observed_values_functions_and_reached_statements() -> None:
     assert missed == ["return 1"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import numpy as np\na = np.zeros((3, 4))\nx = a[:, 1:], a[..., None, ::2], a[1, :2]\n",
+        "a = [1, 2]\nb = [*a, *map(str, a)]\nc = {**{'k': 1}, 'l': 2}\nd = dict(**c)\n",
+        "a = f'{1 + 1:>{3}}' if (n := 2) else None\nb = [i for i in range(n) if i]\n",
+        "def f(*a, k=1, **m):\n    global g\n    g = yield a\n    return (yield from ())\nx = list(f(1, k=2))\n",
+        "match [1, 2]:\n    case [a, *_] if a:\n        pass\n",
+        "class C:\n    x: int = 1\n    @property\n    def y(self):\n        return self.x\nz = C().y\ndel z\n",
+    ],
+)
+def test_every_form_of_expression_can_be_observed(text: str) -> None:
+    exec(instrumented(text), {"__name__": "__main__", "print": lambda *told: None})
+
+
 PLACES = [
     ("output[0]", "output"),
     ("input x.history", "input"),

@@ -95,6 +95,8 @@ class _Noting(ast.NodeTransformer):
             return [self._reached(at), node]
         if not is_value or isinstance(node, (ast.Starred, ast.Slice, ast.Constant, ast.Lambda)):
             return node
+        if isinstance(node, ast.Tuple) and any(isinstance(item, ast.Slice) for item in node.elts):
+            return node  # an index such as `[:, 1:]`, which is no expression anywhere else
         given = [ast.Constant(at), cast(ast.expr, node)]
         return ast.Call(ast.Name(_NOTE, ast.Load()), given, [])
 
