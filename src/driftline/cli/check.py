@@ -229,7 +229,7 @@ def _check_a_script(given: Mapping[str, Any]) -> int:
     )
     refuse_other_options(click.get_current_context())
     seconds = given["timeout"] or project.timeout or 300.0
-    same = {name: given[name] for name in ("program", "targets", "memory", "seed", "store", "as_json")}
+    same = {name: given[name] for name in ("program", "targets", "memory", "seed", "store", "as_json", "diagnose")}
     return check_script(ScriptOrder(**same, fail_on=counted, timeout=seconds))
 
 

@@ -21,7 +21,20 @@ _COMPILES = re.compile(
     rb"|\baoti_(compile_and_package|load_package)\b|\bInferenceSession\b"
 )
 # The options of `check` that a script takes; --trust and --plugin have done their work when this runs.
-_TAKEN = ("program", "targets", "timeout", "memory", "seed", "as_json", "fail_on", "jobs", "store", "trust", "plugins")
+_TAKEN = (
+    "program",
+    "targets",
+    "timeout",
+    "memory",
+    "seed",
+    "as_json",
+    "fail_on",
+    "jobs",
+    "store",
+    "trust",
+    "plugins",
+    "diagnose",
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,7 @@ class ScriptOrder:
     seed: int
     store: Path
     as_json: bool
+    diagnose: bool
 
 
 def is_script(program: str) -> bool:
@@ -68,6 +82,9 @@ def refuse_other_options(context: click.Context) -> None:
 def check_script(order: ScriptOrder) -> int:
     """Judge a script on each target, print the result, and return the exit code."""
     from driftline.campaign.check.scripts import ScriptSettings
+    from driftline.campaign.explain.explanations import ExplainedBugs
+    from driftline.cli.explaining import explain
+    from driftline.report.diagnosis import show_diagnoses
     from driftline.report.progress import StepProgress
     from driftline.report.scenario import script_json, show_script
     from driftline.scenarios.function import read_program
@@ -76,12 +93,16 @@ def check_script(order: ScriptOrder) -> int:
     targets = None if order.targets is None else [order.targets]
     asked = ScriptSettings(targets, order.timeout, order.memory, order.seed)
     script = read_program(order.program)  # what is mistyped is refused before a store is made for it
-    with Workbench(order.store) as bench, StepProgress(f"Checking {script.name}") as progress:
-        found = bench.check_script(order.program, listener=progress, **vars(asked))
+    with Workbench(order.store) as bench:
+        with StepProgress(f"Checking {script.name}") as progress:
+            found = bench.check_script(order.program, listener=progress, **vars(asked))
+        bugs = [bug.id for bug in found.bugs.values()]
+        explained = explain(bugs, bench) if order.diagnose else ExplainedBugs()
     if order.as_json:
-        print_json(script_json(found))
+        print_json({**script_json(found), **explained.to_json()})
     else:
         show_script(found)
+        show_diagnoses(explained.bodies)
     if any(result.judgement in order.fail_on for result in found.results):
         return 1
     return 0 if found.compared else NOTHING_COMPARED

@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from driftline.campaign.explain.diagnosis import EACH, diagnose_failing
+from driftline.campaign.explain.diagnosis import EACH, Diagnosis, diagnose_failing
 from driftline.campaign.explain.failing import find_failing
+from driftline.campaign.explain.scripts import ScriptDiagnosis, diagnose_script, is_script
 from driftline.causes import Library
 from driftline.checking.checker import Checker
 from driftline.core.closing import FailedStep, closing_step
@@ -57,8 +58,12 @@ def explain_bugs(
         listener(Working(f"explaining {name} ({number} of {len(names)})", ""))
         with closing_step(explained.failed_steps, f"explaining {name}", "the bug is kept without it"):
             try:
-                failing = find_failing(name, store, checker)
-                found = diagnose_failing(checker, store, failing, budget=budget, library=library, listener=listener)
+                failing = find_failing(name, store, checker, scripts=True)
+                found: Diagnosis | ScriptDiagnosis
+                if is_script(failing):
+                    found = diagnose_script(checker, store, failing, budget=budget, listener=listener)
+                else:
+                    found = diagnose_failing(checker, store, failing, budget=budget, library=library, listener=listener)
             except DriftlineError as error:
                 listener(NotExplained(name, str(error)))
                 continue
