@@ -151,3 +151,17 @@ def test_no_chain_of_inputs_is_folded() -> None:
     y = x * (np.float32(1.0) / std) + (beta - mean / std)
     shadow = OnnxShadow(parser.parse_model(text), {"x": x, "mean": mean})
     assert judged_by(shadow, y).finding
+
+
+@pytest.mark.parametrize(("error", "wrong"), [(3e-6, False), (1e-3, True)])
+def test_rounding_of_a_fourier_transform_follows_the_size_of_its_own_row(error: float, wrong: bool) -> None:
+    text = """<ir_version: 9, opset_import: ["": 20]>
+    g (float[20,16,1] x) => (float[20,16,2] y) { axis = Constant<value_int=1>() y = DFT(x, , axis) }"""
+    model = parser.parse_model(text)
+    rows = np.ones((20, 16, 1), dtype=np.float32)
+    rows[7] *= 1e17  # one row is much larger than the others
+    shadow = OnnxShadow(model, {"x": rows})
+    right = np.fft.fft(rows[..., 0].astype(np.float64), axis=1)
+    got = np.stack([right.real, right.imag], axis=-1).astype(np.float32)
+    got[7, 3, 0] += np.float32(error * 4e17)
+    assert bool(judged_by(shadow, got).finding) is wrong

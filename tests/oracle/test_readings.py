@@ -20,6 +20,19 @@ def test_maximum_beside_nan_is_nan_or_that_of_the_others(got: float, wrong: bool
     assert finds(pool, {"x": [[ROW]]}, [[[got]]]) is wrong
 
 
+@pytest.mark.parametrize(("error", "wrong"), [(0.0, False), (4e-6, False), (1e-2, True)])
+def test_what_follows_another_reading_is_rounded_as_well(error: float, wrong: bool) -> None:
+    """A maximum that leaves the NaN out is legal, and so is the rounding of the normalisation behind it."""
+    rows = np.linspace(-3, 3, 32).reshape(4, 8)
+    rows[1, 2] = NAN
+    model = """(float[4,8] x, int64[1] a, float[4] g, float[4] b) => (float[4] y) {
+        m = ReduceMax<keepdims = 0>(x, a) y = LayerNormalization(m, g, b) }"""
+    given = {"x": rows, "a": [1], "g": np.ones(4), "b": np.zeros(4)}
+    most = np.nanmax(rows, axis=1).astype(np.float32).astype(np.float64)
+    right = (most - most.mean()) / np.sqrt(most.var() + 1e-5)
+    assert finds(model, given, right + np.array([error, 0, -error, 0])) is wrong
+
+
 @pytest.mark.parametrize(("got", "wrong"), [(NAN, False), (-1.0, False), (2.0, False), (3.0, True), (-INF, True)])
 def test_clipped_nan_is_nan_or_a_bound(got: float, wrong: bool) -> None:
     model = "(float[1] x, float l, float h) => (float[1] y) { y = Clip(x, l, h) }"

@@ -14,7 +14,7 @@ from rich.console import Console
 from driftline.core.evidence import Element, Evidence, Fault, InputClass
 from driftline.core.titles import KEY, TitleFacts
 from driftline.core.verdict import Kind
-from driftline.report.debate import SIGN_OF_ZERO, SUBNORMAL
+from driftline.report.debate import SIGN_OF_ZERO, SUBNORMAL, TINY_ERROR
 from driftline.report.gather import _rank, gather_store
 from driftline.report.hunts import _counted, _show_bugs, _show_clearest
 from driftline.report.view import BugView, ShortestForm
@@ -99,3 +99,15 @@ def test_bug_that_rests_on_the_sign_of_a_zero_between_operators_is_debatable(
         add_bug(store, Kind.WRONG_NONFINITE, evidence=found, **{KEY: facts.to_json()})
         (view,) = gather_store(store).bugs
     assert view.debatable is debatable and view.debated == (SIGN_OF_ZERO if debatable else "")
+
+
+@pytest.mark.parametrize(("got", "debatable"), [(1.1755e-38, True), (1.2e-37, False), (-1e-38, False)])
+def test_bug_with_an_error_below_the_smallest_normal_number_is_debatable(
+    tmp_path: Path, got: float, debatable: bool
+) -> None:
+    worst = (Element((0,), 1.17549435e-38, got),)
+    found = Evidence(output="y", dtype="float32", elements=1, wrong=1, worst=worst, faults=(Fault.NUMBER,))
+    with Store.create(tmp_path) as store:
+        add_bug(store, Kind.WRONG_VALUE, evidence=found, **{KEY: TitleFacts(("Tanh",), ("float32",)).to_json()})
+        (view,) = gather_store(store).bugs
+    assert view.debatable is debatable and view.debated == (TINY_ERROR if debatable else "")

@@ -219,15 +219,23 @@ def with_readings(
 
 def _as_read(got: Array, rows: Array, arithmetic: Arithmetic) -> Array:
     """Return a mask of the elements of `got` that match the readings in `rows`: numbers between the lowest and highest
-    reading (a result may combine several), and NaN or infinities that occur in one of them."""
+    reading (a result may combine several), and NaN or infinities that occur in one of them.
+
+    How far rounding moves a reading is not known, since the noisy runs follow the reference's own reading. A number
+    that the operators behind the reading have rounded must not count as another result, so the room is much wider than
+    one rounding; a reading that was not followed at all is further off.
+    """
     parts = ((got.real, rows.real), (got.imag, rows.imag)) if got.dtype.kind == "c" else ((got, rows),)
     legal = np.ones(got.shape, dtype=bool)
     for value, each in parts:
         finite = np.isfinite(each)
-        unit = 8 * arithmetic.unit(got.dtype.name) if got.dtype.kind not in "biu" else 0.0
+        room = arithmetic.unit(got.dtype.name) ** 0.5 / 4 if got.dtype.kind not in "biu" else 0.0
+        usual = float(np.median(np.abs(each[finite]))) if room and finite.any() else 0.0
         with np.errstate(all="ignore"):
             low, high = np.where(finite, each, np.inf).min(0), np.where(finite, each, -np.inf).max(0)
-            within = (value >= low - unit * np.abs(low)) & (value <= high + unit * np.abs(high))
+            within = (value >= low - room * np.maximum(np.abs(low), usual)) & (
+                value <= high + room * np.maximum(np.abs(high), usual)
+            )
         within |= (np.isnan(value) & np.isnan(each).any(0)) | (np.isinf(value) & (value == each).any(0))
         legal &= within
     return legal

@@ -11,6 +11,7 @@ from driftline.report.titles import facts_in, smallest_of
 from driftline.store import Bug
 
 SUBNORMAL = "subnormal numbers only, which many processors and compilers take for zero"
+TINY_ERROR = "the error is smaller than the smallest normal number, where processors round otherwise"
 SIGN_OF_ZERO = "only the sign of a zero between two operators differs, which turns an infinity"
 
 
@@ -24,6 +25,8 @@ def debate_of(bug: Bug) -> str:
     found = smallest.evidence if smallest else finding.evidence
     if _is_about_subnormals(found, facts):
         return SUBNORMAL
+    if _is_tiny(found):
+        return TINY_ERROR
     return SIGN_OF_ZERO if _rests_on_the_sign_of_a_zero(found, facts) else ""
 
 
@@ -36,6 +39,13 @@ def _is_about_subnormals(found: Evidence, facts: TitleFacts | None) -> bool:
     return any(_is_subnormal(text, floats[0]) for text in given) if floats else False
 
 
+def _is_tiny(found: Evidence) -> bool:
+    """True if every wrong number is off by less than the smallest normal number, as in `tanh(1.1754944e-38)`."""
+    if not found.worst or not is_float(found.dtype) or found.wrong_nonfinite:
+        return False
+    return all(0 < abs(one.expected - one.got) < _smallest_normal(found.dtype) for one in found.worst)
+
+
 def _rests_on_the_sign_of_a_zero(found: Evidence, facts: TitleFacts | None) -> bool:
     """True if one operator computes a zero and another turns its sign into that of an infinity, as in `1 / (x + 0)`.
 
@@ -46,5 +56,9 @@ def _rests_on_the_sign_of_a_zero(found: Evidence, facts: TitleFacts | None) -> b
 
 
 def _is_subnormal(text: str, dtype: str) -> bool:
+    return 0 < abs(float(text)) < _smallest_normal(dtype)
+
+
+def _smallest_normal(dtype: str) -> float:
     of = np.dtype(dtype) if dtype in ("float64", "float16") else np.dtype(np.float32)  # bfloat16 has its exponents
-    return 0 < abs(float(text)) < float(np.finfo(of).tiny)
+    return float(np.finfo(of).tiny)

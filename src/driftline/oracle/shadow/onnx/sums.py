@@ -7,7 +7,7 @@ sum of products is the sum of the squared products. Applied to ones, it counts t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -287,12 +287,21 @@ def _interpolated(call: Call) -> list[Array]:
 
 
 def _transformed(call: Call) -> list[Array]:
-    """Return the error of a Fourier transform: log2(n) levels, each of which rounds numbers as large as the signal's
-    norm."""
+    """Return the error of a Fourier transform: log2(n) levels, each of which rounds numbers as large as the norm of the
+    transformed signal. Signals beside it, as in other rows, have norms of their own."""
     result = call.results[0]
     count = max(call.args[0].size, 2)
-    norm = float(np.sqrt(np.mean(np.square(result)))) if result.size else 0.0
-    return [np.full(result.shape, 4 * call.accumulator() * math.log2(count) * norm)]
+    axes = (transformed_axis(call.target, call.args, result.ndim), result.ndim - 1)
+    norms = np.sqrt(np.mean(np.square(result), axis=axes, keepdims=True)) if result.size else result
+    return [np.broadcast_to(4 * call.accumulator() * math.log2(count) * norms, result.shape)]
+
+
+def transformed_axis(node: Any, inputs: Sequence[Any], rank: int) -> int:
+    """Return the axis of the frequencies in the result of DFT or STFT."""
+    if node.op_type == "STFT":
+        return rank - 2
+    given = np.asarray(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else getattr(node, "axis", None)
+    return (rank - 2 if given is None else int(given)) % rank
 
 
 def _determinant(call: Call) -> list[Array]:
