@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import threading
 import time
+import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -42,12 +43,13 @@ from driftline.checking.room import jobs_for
 from driftline.checking.shadow_cache import ShadowCache
 from driftline.checking.unwritten import as_unwritten, follows_memory
 from driftline.checking.written import write_case
-from driftline.core import compiler_caches
+from driftline.core import compiler_caches, strangers
 from driftline.core.case import Case, CheckOptions, Deployed, Inputs
 from driftline.core.case_files import CaseFiles
-from driftline.core.errors import DamagedFile, InternalError, TooLarge
+from driftline.core.errors import DamagedFile, DriftlineError, InternalError, Interrupted, TooLarge
 from driftline.core.evidence import Evidence
 from driftline.core.execution import Execution, Failure, Outcome, Stage, known_stage
+from driftline.core.full_disk import no_room
 from driftline.core.handover import handed, remove_folder
 from driftline.core.program import Program
 from driftline.core.target import Target
@@ -58,7 +60,6 @@ from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.new_memory import OTHER, USUAL
 from driftline.execute.pool import Pool, TaskReport, WorkerKind, WorkerStartError
 from driftline.execute.requests import EMPTY_CACHES, ENDED, RUN, EmptyCachesRequest, Ran, RunRequest
-from driftline.execute.task_report import DAMAGED, SPOILT
 from driftline.inputs.room import room_for_results
 from driftline.inputs.similar import similar_inputs
 from driftline.oracle.arithmetic import declared, effective, with_subnormals_as_zero
@@ -251,10 +252,14 @@ class Checker:
             return TargetResult(target, execution, verdict, blame, (failed, runs))
         except WorkerStartError as error:
             return Skipped(target, f"cannot start: {error}")
-        except InternalError as error:
-            verdict = Verdict(Judgement.INCONCLUSIVE, "Driftline itself failed; this says nothing about the compiler")
-            execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem="internal error")
-            return TargetResult(target, execution, verdict, internal_error=str(error))
+        except (DriftlineError, Interrupted) as error:
+            if not isinstance(error, DamagedFile | TooLarge):
+                raise
+            return _unusable(target, error)
+        except Exception as error:
+            if no_room(error):
+                raise
+            return _unusable(target, error) if strangers.admitted() else _own_fault(target, error)
 
     def _called_again(self, repeats: RepeatedCalls, passed: TargetResult, execution: Execution) -> TargetResult:
         """Return the row of a passing target with the results of its further calls. A failing call is examined like any
@@ -536,7 +541,7 @@ class Checker:
             told = backend.told(target.told)
             request = RunRequest(files, target.backend, told, captured, further, resized, threads, anew, fill)
             report = self._run(worker, RUN, request, case, fresh=fresh)
-            if report.answer and report.answer.internal_error:
+            if report.answer and report.answer.internal_error and not strangers.admitted():
                 raise InternalError(f"{target}: {report.answer.internal_error}")
             return _execution(target, report, converter, seconds, room_for_results(case.options.memory_limit))
 
@@ -664,6 +669,12 @@ class Checker:
             return Reference(problem=f"the reference cannot run: {error}")
         except TooLarge as error:
             return Reference(problem=_too_large(error))
+        except (DriftlineError, Interrupted):
+            raise
+        except Exception as error:
+            if not strangers.admitted() or no_room(error):
+                raise
+            return Reference(problem=strangers.useless(error))
 
     def _flushed(self, case: Case, witness: ReferenceSource, index: int) -> ReferenceSample | None:
         """Return the reference on a sample with subnormal inputs replaced by zero, or None."""
@@ -790,8 +801,8 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
         converter=converter,
     )
     ran = report.answer
-    if ran is None and report.detail == DAMAGED:
-        return replace(base, outcome=Outcome.ERROR, problem=SPOILT, version=target.version or "")
+    if ran is None and report.spoilt:
+        return replace(base, outcome=Outcome.ERROR, problem=report.spoilt, version=target.version or "")
     if ran is None:
         outcome = ENDED[report.ending]
         version = target.version or BACKENDS.get(target.backend).version()  # a dead worker cannot report it
@@ -816,6 +827,20 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
         repeated=repeated,
         repeat_failure=ran.repeat_failure,
     )
+
+
+def _unusable(target: Target, error: Exception) -> TargetResult:
+    """Return the row of a target whose process answered what cannot be used."""
+    told = strangers.useless(error)
+    execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem=told)
+    return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
+
+
+def _own_fault(target: Target, error: Exception) -> TargetResult:
+    verdict = Verdict(Judgement.INCONCLUSIVE, "Driftline itself failed; this says nothing about the compiler")
+    execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem="internal error")
+    told = str(error) if isinstance(error, InternalError) else "".join(traceback.format_exception(error))
+    return TargetResult(target, execution, verdict, internal_error=told)
 
 
 def _too_large(error: TooLarge) -> str:

@@ -97,6 +97,8 @@ class Conversions:
         except WorkerStartError as error:
             return Conversion(Outcome.REJECTED, failure=Failure("Unavailable", str(error)))
         answer = report.answer
+        if report.spoilt:
+            return Conversion(Outcome.ERROR, None, None, report.log, report.seconds, report.spoilt)
         if answer is None:
             failure = Failure(report.ending, report.detail)
             return Conversion(ENDED[report.ending], None, failure, report.log, report.seconds)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from driftline.checking.kinds import worker_for_framework
+from driftline.core import strangers
 from driftline.core.case import CheckOptions, Deployed
 from driftline.core.errors import DriftlineError, TooLarge
 from driftline.core.files import copy_file
@@ -137,6 +138,7 @@ def _open_source(path: Path, entry: str, pool: Pool, options: CheckOptions) -> L
         raise DriftlineError(f"{path} is not a Python file: it is not text.") from error
     except SyntaxError as error:
         raise DriftlineError(f"{path} has a syntax error in line {error.lineno}: {error.msg}.") from error
+    strangers.admit()
     bundle = SourceBundle(path.name, entry, {path.name: text})
     return open_source(bundle, pool, options, origin=str(path.resolve()), name=f"{path.name}:{entry}")
 

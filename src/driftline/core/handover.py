@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from typing import BinaryIO, TypeVar
 
 from driftline.core.errors import DamagedFile
 from driftline.core.removal import remove_below
-from driftline.core.wire import DAMAGES, codec_of
+from driftline.core.wire import DAMAGES, codec_of, loads
 
 T = TypeVar("T")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -50,6 +49,11 @@ def handed(path: Path | str) -> Path:
     if _shared and not _below(path):
         raise DamagedFile(f"A worker named the file {path}, which is not one of the files it may hand over.")
     return Path(path)
+
+
+def is_plain_name(name: str) -> bool:
+    """True if a name that a worker told is that of a file, and not of a place elsewhere."""
+    return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name
 
 
 def open_file(path: Path | str) -> BinaryIO:
@@ -91,7 +95,7 @@ def records_of(path: Path, kind: type[T]) -> Iterator[T]:
     codec = codec_of(kind)
     for text in lines_of(path):
         with contextlib.suppress(*DAMAGES):
-            yield codec.decode(json.loads(text))
+            yield codec.decode(loads(text))
 
 
 def make_folder(path: Path) -> None:

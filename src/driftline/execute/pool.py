@@ -93,7 +93,7 @@ class Pool:
                     worker = self._acquire(kind, fresh, began)
                     reused = worker.jobs > 0
                     report = self._run_on(worker, began, kind, job, timeout, memory_limit, fresh, entering)
-                return report if report.ending is not Ending.DONE else _read_answer(task, report)
+                return report if report.ending is not Ending.DONE else _read_answer(task, request, report)
             except Lost as error:
                 lost += not reused  # reused workers do not count: their number is limited
                 if lost >= limits.STARTS:
@@ -166,7 +166,8 @@ class Pool:
             report = self._serve(worker, began, job, limits.FIT_TIMEOUT, 8 << 30)
         except Lost:
             return False
-        return report.ending is Ending.DONE and decode(FitAnswer, report.answer).fit
+        found = _read_answer(FIT, FitRequest(*kind.fit), report) if report.ending is Ending.DONE else None
+        return bool(found and found.answer and found.answer.fit)
 
     def _too_many(self) -> WorkerHandle | None:
         """Return an idle worker to end if more are idle than may be kept, else None: one of the most frequent kind, but
@@ -341,11 +342,12 @@ class HeldWorker:
         if report.ending is not Ending.DONE:
             self._ended = report
             return replace(report, answer=None)
-        return _read_answer(task, report)
+        return _read_answer(task, request, report)
 
 
-def _read_answer(task: Task[Any, Answer], report: TaskReport[Json]) -> TaskReport[Answer]:
-    try:
-        return replace(report, answer=decode(task.answer, report.answer))
-    except DAMAGES:  # only the worker can have written it
-        return replace(report, ending=Ending.DIED, detail=DAMAGED, answer=None)
+def _read_answer(task: Task[Request, Answer], request: Request, report: TaskReport[Json]) -> TaskReport[Answer]:
+    with contextlib.suppress(*DAMAGES):  # only the worker can have written it
+        answer = decode(task.answer, report.answer)
+        if task.fits(request, answer):
+            return replace(report, answer=answer)
+    return replace(report, ending=Ending.DIED, detail=DAMAGED, answer=None)
