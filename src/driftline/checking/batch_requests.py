@@ -138,7 +138,9 @@ class PreparedBatch:
     programs: tuple[Prepared, ...]
 
 
-PREPARE = Task(f"{_TASKS}:prepare", PrepareRequest, PreparedBatch, lambda asked, made: len(made.programs) == len(asked.requests))
+PREPARE = Task(
+    f"{_TASKS}:prepare", PrepareRequest, PreparedBatch, lambda asked, made: len(made.programs) == len(asked.requests)
+)
 
 
 # -- judging
@@ -196,4 +198,6 @@ class JudgedPrograms:
     verdicts: tuple[ProgramVerdict, ...]
 
 
-JUDGE_MANY = Task(f"{_TASKS}:judge_many", JudgeRequest, JudgedPrograms, lambda asked, found: len(found.verdicts) == len(asked.items))
+JUDGE_MANY = Task(
+    f"{_TASKS}:judge_many", JudgeRequest, JudgedPrograms, lambda asked, found: len(found.verdicts) == len(asked.items)
+)

@@ -58,8 +58,9 @@ from driftline.core.tensors import Arrays, in_bytes, load_tensors, save_tensors
 from driftline.core.text import shortened, tail
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.new_memory import OTHER, USUAL
-from driftline.execute.pool import Pool, TaskReport, WorkerKind, WorkerStartError
+from driftline.execute.pool import Pool, PoolExpired, TaskReport, WorkerKind, WorkerStartError
 from driftline.execute.requests import EMPTY_CACHES, ENDED, RUN, EmptyCachesRequest, Ran, RunRequest
+from driftline.execute.time_left import also_limited, time_limit, within
 from driftline.inputs.room import room_for_results
 from driftline.inputs.similar import similar_inputs
 from driftline.oracle.arithmetic import declared, effective, with_subnormals_as_zero
@@ -76,6 +77,7 @@ from driftline.programs.onnx.valid import FIND_FAULT, ValidityRequest
 
 FLAKY_RUNS = 4
 OUR_TIMEOUT = 40.0  # seconds, at least, for all references of a program together, or for a shadow
+LEAST_WHOLE = 600.0  # seconds, at least, for a whole check
 FRESH_INPUTS = 3
 KEPT_USES = 1000
 STRESS_THREADS = 4
@@ -174,7 +176,12 @@ class Checker:
         extent: Extent = FIRST_CALL,
     ) -> CheckOutcome:
         """Run the case on all its targets. `extent`: the further comparisons for targets that pass."""
-        reference = known_reference or self.reference(case)
+        with within(whole_time(case.options, len(case.targets))):
+            return self._check(case, progress, known_reference or self.reference(case), review, extent)
+
+    def _check(
+        self, case: Case, progress: Progress, reference: Reference, review: Review, extent: Extent
+    ) -> CheckOutcome:
         if reference.spent:
             return _without_reference(case, reference, progress)
         repeats = RepeatedCalls(self, case, reference, extent.calls)
@@ -195,7 +202,9 @@ class Checker:
 
         jobs = jobs_for(case.program, self.jobs)
         with ThreadPoolExecutor(max_workers=max(1, min(jobs, len(case.targets)))) as threads:
-            begun = {target: threads.submit(one, target) for target in cheap_first(case.targets, case.program)}
+            begun = {
+                target: threads.submit(also_limited(one), target) for target in cheap_first(case.targets, case.program)
+            }
             running = [begun[target] for target in case.targets]
             try:
                 done = [job.result() for job in running]
@@ -252,14 +261,20 @@ class Checker:
             return TargetResult(target, execution, verdict, blame, (failed, runs))
         except WorkerStartError as error:
             return Skipped(target, f"cannot start: {error}")
-        except (DriftlineError, Interrupted) as error:
-            if not isinstance(error, DamagedFile | TooLarge):
+        except PoolExpired:
+            if not time_limit().over:
                 raise
-            return _unusable(target, error)
+            return _inconclusive(target, time_limit().words)
+        except (DamagedFile, TooLarge) as error:
+            return _inconclusive(target, strangers.useless(error))
+        except (DriftlineError, Interrupted):
+            raise
         except Exception as error:
             if no_room(error):
                 raise
-            return _unusable(target, error) if strangers.admitted() else _own_fault(target, error)
+            return (
+                _inconclusive(target, strangers.useless(error)) if strangers.admitted() else _own_fault(target, error)
+            )
 
     def _called_again(self, repeats: RepeatedCalls, passed: TargetResult, execution: Execution) -> TargetResult:
         """Return the row of a passing target with the results of its further calls. A failing call is examined like any
@@ -638,6 +653,10 @@ class Checker:
             )
         except WorkerStartError:  # the targets may run nevertheless
             return tuple(case.samples[0].arrays)
+        except PoolExpired:
+            if not time_limit().over:
+                raise
+            return tuple(case.samples[0].arrays)
         return report.answer.names if report.answer else tuple(case.samples[0].arrays)
 
     def _testimony(
@@ -669,6 +688,10 @@ class Checker:
             return Reference(problem=f"the reference cannot run: {error}")
         except TooLarge as error:
             return Reference(problem=_too_large(error))
+        except PoolExpired:
+            if not time_limit().over:
+                raise
+            return Reference(problem=time_limit().words, spent=True)
         except (DriftlineError, Interrupted):
             raise
         except Exception as error:
@@ -734,6 +757,12 @@ def _ended(report: TaskReport[ReferenceAnswer], options: CheckOptions, seconds: 
 def own_time(options: CheckOptions) -> float:
     """Return the seconds for what Driftline computes itself: a short --timeout is meant for compilers."""
     return max(2 * options.timeout, OUR_TIMEOUT)
+
+
+def whole_time(options: CheckOptions, targets: int) -> float:
+    """Return the seconds for a whole check, however many runs it makes: the time of the references for each target, and
+    twice more."""
+    return max(LEAST_WHOLE, own_time(options) * (targets + 2))
 
 
 def _without_reference(case: Case, reference: Reference, progress: Progress) -> CheckOutcome:
@@ -829,9 +858,8 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
     )
 
 
-def _unusable(target: Target, error: Exception) -> TargetResult:
-    """Return the row of a target whose process answered what cannot be used."""
-    told = strangers.useless(error)
+def _inconclusive(target: Target, told: str) -> TargetResult:
+    """Return the row of a target about which nothing was found out."""
     execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem=told)
     return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
 

@@ -23,7 +23,7 @@ from driftline.core.removal import remove_below
 from driftline.core.wire import DAMAGES, codec_of, loads
 
 T = TypeVar("T")
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _LINKS = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO)  # the errors of opening a link, or a pipe without a reader
 

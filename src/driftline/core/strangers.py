@@ -71,4 +71,3 @@ def answers_used() -> Iterator[None]:
 def useless_answer(error: Exception) -> UselessAnswer:
     """Return the error for an exception that the answers of a stranger's process may have caused."""
     return UselessAnswer(f"The program cannot be judged: {useless(error)}.")
-

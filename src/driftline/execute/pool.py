@@ -11,9 +11,9 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from driftline.core.announce import Announce
 from driftline.core.task import Answer, Request, Task
@@ -24,12 +24,15 @@ from driftline.execute import limits
 from driftline.execute.channel import ChannelClosed, ChannelTimeout
 from driftline.execute.messages import Ending, Job
 from driftline.execute.nursery_handle import Keeper, NurseryHandle
-from driftline.execute.requests import FIT, FitAnswer, FitRequest
+from driftline.execute.requests import FIT, FitRequest
 from driftline.execute.slots import Slots
 from driftline.execute.task_report import DAMAGED, Lost, PoolExpired, PoolInterrupted, TaskReport
+from driftline.execute.time_left import time_limit
 from driftline.execute.worker_handle import WorkerHandle
 from driftline.execute.worker_kind import Killed, WorkerKind, WorkerStartError, killed_each_time
 from driftline.execute.workspace import Workspace
+
+Done = TypeVar("Done")
 
 __all__ = ["Pool", "PoolExpired", "PoolInterrupted", "TaskReport", "WorkerKind", "WorkerStartError"]
 
@@ -128,8 +131,12 @@ class Pool:
         over."""
         if self._closed or self._interruptions != began:
             raise PoolInterrupted("the pool is closed" if self._closed else "the job was interrupted")
-        if time.monotonic() >= self.deadline:
+        if time.monotonic() >= self._end():
             raise PoolExpired("the time is over")
+
+    def _end(self) -> float:
+        """Return when the tasks of the caller are ended."""
+        return min(self.deadline, time_limit().end)
 
     def _run_on(
         self,
@@ -191,7 +198,7 @@ class Pool:
             with self._lock:
                 self._go_on(began)
                 self._busy.add(worker)
-            return worker.run(job, timeout, memory_limit, lambda: self.deadline, entering)
+            return worker.run(job, timeout, memory_limit, self._end, entering)
         finally:
             with self._lock:
                 self._busy.discard(worker)
@@ -244,7 +251,7 @@ class Pool:
             with self._lock:
                 self._go_on(began)
                 self._warming.add(nursery)
-            nursery.warm(lambda: self.deadline)
+            nursery.warm(self._end)
         except BaseException as error:
             nursery.destroy()
             if isinstance(error, WorkerStartError):
@@ -310,6 +317,16 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def if_time(work: Callable[[], Done], otherwise: Done) -> Done:
+    """Return what `work` does, or `otherwise` if the limit of the caller ends it."""
+    try:
+        return work()
+    except PoolExpired:
+        if not time_limit().over:
+            raise
+        return otherwise
 
 
 class HeldWorker:

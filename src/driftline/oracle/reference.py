@@ -87,7 +87,7 @@ class ReferenceAnswer:
 
 def _fits(asked: ReferenceRequest, answer: ReferenceAnswer) -> bool:
     complete = bool(answer.problem) or len(answer.samples) == len(asked.case.inputs)
-    return complete and all(is_time(found.seconds) for found in answer.samples)
+    return complete and all(is_time(found.seconds) and (found.native or found.failure) for found in answer.samples)
 
 
 COMPUTE = Task("driftline.oracle.reference:compute", ReferenceRequest, ReferenceAnswer, _fits)

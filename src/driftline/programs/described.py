@@ -60,12 +60,15 @@ class Inspected:
     problem: str = ""
 
 
+MOST_BYTES = 1 << 48  # of the weights that a worker may claim
+
+
 def _fits(asked: InspectRequest, answer: Inspected) -> bool:
     found = answer.described
     if not found:
         return bool(answer.problem)
     known = found.framework in FRAMEWORKS and all(numpy_dtype(spec.dtype).kind not in "OUSMm" for spec in found.inputs)
-    return known and all(map(is_plain_name, found.data))
+    return known and 0 <= found.weights < MOST_BYTES and all(map(is_plain_name, found.data))
 
 
 INSPECT = Task("driftline.programs.inspect:inspect", InspectRequest, Inspected, _fits)
