@@ -15,7 +15,7 @@ from driftline.core import strangers
 from driftline.core.case import CheckOptions, Deployed
 from driftline.core.errors import DriftlineError, TooLarge
 from driftline.core.files import copy_file
-from driftline.core.handover import handed
+from driftline.core.handover import handed, handed_file
 from driftline.core.packages import extra_command
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Arrays, Shape, load_tensors
@@ -155,7 +155,9 @@ def open_source(
         bundle = SourceBundle(bundle.entry_file, bundle.entry_name, {**bundle.files, **described.siblings})
         stored = _keep_bundle(bundle, pool)
     if described.onnx:
-        return _described_program(handed(described.onnx), "onnx", label, described, pool, options)
+        return _described_program(
+            handed_file(described.onnx, options.memory_limit), "onnx", label, described, pool, options
+        )
     opened = _described_program(stored, "source", label, described, pool, options)
     return replace(opened, program=replace(opened.program, origin=origin))
 
@@ -166,8 +168,9 @@ def _open_file(
     shapes = {name: several[0] for name, several in sizes.shapes.items()}
     described = _inspect(pool, framework, options, form=form, path=path.resolve(), name=path.name, shapes=shapes)
     if described.archive:
-        return _described_program(handed(described.archive), "torch", path.name, described, pool, options)
-    source = handed(described.onnx) if described.onnx else path.resolve()
+        archive = handed_file(described.archive, options.memory_limit)
+        return _described_program(archive, "torch", path.name, described, pool, options)
+    source = handed_file(described.onnx, options.memory_limit) if described.onnx else path.resolve()
     return _described_program(source, form, path.name, described, pool, options)
 
 
