@@ -12,6 +12,7 @@ from driftline.execute.requests import Ran
 
 FORGE: Task[dict[str, Any], dict[str, Any]] = Task("forgers:forge", dict[str, Any], dict[str, Any])
 MISLEAD: Task[dict[str, Any], Ran] = Task("forgers:mislead", dict[str, Any], Ran)
+MISTAKE: Task[dict[str, Any], dict[str, Any]] = Task("forgers:mistake", dict[str, Any], dict[str, Any])
 
 
 @FORGE.serve
@@ -27,3 +28,9 @@ def mislead(payload: dict[str, Any], context: Any) -> Ran:
     """In a worker: answer with a field of another type, and name a stage that there is not."""
     context.enter("everything")
     return replace(Ran(Outcome.OK, Stage.RUN), outputs=7)  # type: ignore[arg-type]
+
+
+@MISTAKE.serve
+def mistake(payload: dict[str, Any], context: Any) -> dict[str, Any]:
+    """In a worker: raise an exception, as a task with a fault does."""
+    raise KeyError("a fault of the task")

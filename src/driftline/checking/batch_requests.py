@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from driftline.core.evidence import NOTHING, Evidence
+from driftline.core.handover import handed
 from driftline.core.program import Program
 from driftline.core.task import Task
 from driftline.generate.graph import Graph
@@ -138,9 +139,19 @@ class PreparedBatch:
     programs: tuple[Prepared, ...]
 
 
-PREPARE = Task(
-    f"{_TASKS}:prepare", PrepareRequest, PreparedBatch, lambda asked, made: len(made.programs) == len(asked.requests)
-)
+def _prepared(asked: PrepareRequest, answer: PreparedBatch) -> bool:
+    """True if there is an answer to each request. A stranger's text may name no files but those of its job."""
+    if len(answer.programs) != len(asked.requests):
+        return False
+    for item, made in zip(asked.requests, answer.programs, strict=True):
+        if item.text and isinstance(made, PreparedProgram):
+            handed(made.program.path)
+            if len(made.origins) != len(item.strategies):
+                return False
+    return True
+
+
+PREPARE = Task(f"{_TASKS}:prepare", PrepareRequest, PreparedBatch, _prepared)
 
 
 # -- judging

@@ -53,12 +53,12 @@ def handed(path: Path | str) -> Path:
 
 
 def handed_file(path: Path | str, most: int) -> Path:
-    """Return the path of a file that a worker named. Raises `DamagedFile` as `handed` does, and `TooLarge` for a file of
-    more than `most` bytes: a hole in a file costs the worker nothing, and whoever reads or copies it much."""
+    """Return the path of a file that a worker named. Raises `DamagedFile` as `handed` does, and `TooLarge` for more
+    than `most` bytes: a hole in a file costs the worker nothing, and whoever reads or copies it much."""
     with open_file(handed(path)) as file:
         size = os.fstat(file.fileno()).st_size
     if size > most:
-        raise TooLarge(f"A worker wrote a file of {size:,} bytes, {os.path.basename(path)}; {most:,} are allowed.")
+        raise TooLarge(f"A worker wrote a file of {size:,} bytes, {Path(path).name}; {most:,} are allowed.")
     return Path(path)
 
 
