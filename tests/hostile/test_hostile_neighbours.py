@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from forgers import OVERWRITE
 
 from driftline.core.private import lock, open_lock, open_private
-from driftline.core.task import Task
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.execute.sandbox import MORE, shortcomings
 from driftline.execute.workspace import Workspace
@@ -21,24 +19,6 @@ from hostile.attack import Attack, both_ways, replacing
 
 pytestmark = pytest.mark.skipif(bool(shortcomings()), reason="this kernel lacks a layer of the sandbox")
 PATHS = ("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
-OVERWRITE: Task[dict[str, Any], dict[str, Any]] = Task(
-    "test_hostile_neighbours:overwrite", dict[str, Any], dict[str, Any]
-)
-
-
-@OVERWRITE.serve
-def overwrite(payload: dict[str, Any], context: Any) -> dict[str, Any]:
-    """In a worker: overwrite every file below a folder of the run, wherever that may be."""
-    top = Path(payload["folder"])
-    with contextlib.suppress(OSError):
-        top.chmod(0o700)
-    written = []
-    for place, _, names in os.walk(top):
-        for name in names:
-            with contextlib.suppress(OSError):
-                (Path(place) / name).write_text("forged")
-                written.append(name)
-    return {"written": written}
 
 
 def _overwritten(part: str) -> Callable[[Path], str]:

@@ -145,7 +145,8 @@ def _prepared(asked: PrepareRequest, answer: PreparedBatch) -> bool:
         return False
     for item, made in zip(asked.requests, answer.programs, strict=True):
         if item.text and isinstance(made, PreparedProgram):
-            handed(made.program.path)
+            for place in (made.program.path, made.tensors, made.native):
+                handed(place)
             if len(made.origins) != len(item.strategies):
                 return False
     return True

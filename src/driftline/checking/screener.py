@@ -34,7 +34,7 @@ from driftline.checking.precision import runs_on_gpu
 from driftline.checking.refusals import plain_form, worth_asking
 from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.execution import Failure, Outcome, Stage, known_stage
-from driftline.core.handover import make_folder, records_of, remove_folder
+from driftline.core.handover import handed, make_folder, records_of, remove_folder
 from driftline.core.sentences import ended
 from driftline.core.target import Target
 from driftline.core.task import Answer, Request, Task
@@ -325,7 +325,11 @@ class Screener(ABC, Generic[Asked]):
         made = dict(enumerate(self.prepared(requests, target)))
         runnable = {number: one for number, one in made.items() if isinstance(one, PreparedProgram)}
         ran = self._execute(runnable, target)
-        done = {number: load_from(one.outputs[0]) for number, one in ran.items() if one.outcome is Outcome.OK}
+        done = {
+            number: load_from(str(handed(one.outputs[0])))
+            for number, one in ran.items()
+            if one.outcome is Outcome.OK and one.outputs
+        }
         return [done.get(number) for number in made]
 
     def first_results(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:

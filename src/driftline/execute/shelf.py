@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.core.handover import handed, open_file
+from driftline.core.handover import open_file
 from driftline.core.tensors import Arrays, packed, read_tensors, save_tensors
 
 MOST = 8 << 30  # bytes of one set of tensors: the default memory of a worker
@@ -45,7 +45,7 @@ class Shelf:
 def load_from(place: str) -> Arrays:
     """Read the set of tensors at a place."""
     path, _, position = place.rpartition("#")
-    with open_file(handed(path if position.isdigit() else place)) as file:
+    with open_file(path if position.isdigit() else place) as file:
         file.seek(int(position) if position.isdigit() else 0)
         return read_tensors(file, most=MOST)
 

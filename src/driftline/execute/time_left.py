@@ -16,8 +16,8 @@ from typing import ParamSpec, TypeVar
 
 from driftline.core.text import plural
 
-_Given = ParamSpec("_Given")
-_Done = TypeVar("_Done")
+_Passed = ParamSpec("_Passed")
+_Returned = TypeVar("_Returned")
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ def within(seconds: float) -> Iterator[None]:
         _LIMIT.reset(token)
 
 
-def also_limited(work: Callable[_Given, _Done]) -> Callable[_Given, _Done]:
+def also_limited(work: Callable[_Passed, _Returned]) -> Callable[_Passed, _Returned]:
     """Return a function for another thread, whose tasks have the caller's limit."""
     limit = _LIMIT.get()
 
-    def run(*args: _Given.args, **kwargs: _Given.kwargs) -> _Done:
+    def run(*args: _Passed.args, **kwargs: _Passed.kwargs) -> _Returned:
         token = _LIMIT.set(limit)
         try:
             return work(*args, **kwargs)
