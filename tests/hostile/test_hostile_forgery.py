@@ -47,7 +47,7 @@ def doing():
     frame = sys._getframe()
     while frame:
         if "driftline" in frame.f_code.co_filename:
-            yield frame.f_code.co_name
+            yield frame.f_code.co_filename.rpartition("/")[2] + ":" + frame.f_code.co_name
         frame = frame.f_back
 
 def make():
@@ -178,10 +178,11 @@ def _stage_of_no_program(place: Path) -> str:
     return ""
 
 
+TASKS = {"inspect": "inspect.py:inspect", "compute": "reference.py:compute", "run": "tasks.py:run"}
 ATTACKS = [
     *(
-        Attack(f"fault-of-driftline-during-{task}", _forged(task), replacing("driftline.core.strangers.admit", bool))
-        for task in ("inspect", "compute", "run")
+        Attack(f"fault-of-driftline-in-{name}", _forged(task), replacing("driftline.core.strangers.admit", bool))
+        for name, task in TASKS.items()
     ),
     *(Attack(f"answer-with-{name}", _misfit(asked), _any_fits(asked)) for name, asked in MISFITS.items()),
     Attack("answer-with-half-a-character", _half_character, replacing(f"{__name__}.loads", json.loads)),
