@@ -25,6 +25,7 @@ from driftline.core.config import default_store
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program
 from driftline.core.shown_settings import shows
+from driftline.core.strangers import answers_used
 from driftline.core.target import Target
 from driftline.events import Listener, ignore
 from driftline.execute.pool import Pool
@@ -104,6 +105,10 @@ class CheckRun:
 
     def check(self, program: Any, example: Any = None) -> CheckResult:
         """Open the program, run it on the targets, and store the failures."""
+        with answers_used():
+            return self._check(program, example)
+
+    def _check(self, program: Any, example: Any) -> CheckResult:
         asked = self.settings
         opened = self._open(program, example)
         self.require(opened.runs)

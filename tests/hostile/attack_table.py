@@ -38,6 +38,10 @@ FAMILIES = {
     "Repositories": "settings",
     "Files that a worker hands over, without Landlock": "handover",
     "What a worker writes to the process that started it": "answers",
+    "Answers in the place of the worker's": "forgery",
+    "Files without an end": "holes",
+    "Other jobs and locks": "neighbours",
+    "Time": "time",
     "Scripts for bug reports": "scripts",
 }
 WORKERS = "Programs in a worker"

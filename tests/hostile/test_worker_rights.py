@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from worker_attacks import ATTACKS, make_objects, remove_objects
 
-from driftline.execute import landlock, seccomp
+from driftline.checking.doctor import describe_environment
+from driftline.execute import landlock, sandbox, seccomp
 from driftline.execute.sandbox import MORE, SWITCH, in_force, layers, shortcomings
 
 # Attacks that depend on the machine: on who runs them, or on what the kernel was built with.
@@ -102,6 +103,30 @@ def test_layer_does_its_part_alone(layer: str, tmp_path: Path) -> None:
     others = tuple({"Landlock", "seccomp", "capabilities"} - {layer})
     found = _effects(tmp_path / "a", "on", others)
     assert [name for name in ALONE[layer] if found[name]] == []
+
+
+WITHOUT = {
+    "Landlock": "landlock.restrict = lambda writable, plain: None",
+    "seccomp": "seccomp.restrict = lambda: None",
+    "capabilities": "sandbox._drop_capabilities = lambda libc: None",
+}
+
+
+@pytest.mark.skipif(bool(shortcomings()), reason="this kernel lacks a layer of the sandbox")
+@pytest.mark.parametrize("layer", WITHOUT)
+def test_others_hold_without_one_layer_and_doctor_names_it(
+    layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _effects(tmp_path / "a", "on", (layer,))
+    for other, names in ALONE.items():
+        assert other == layer or [name for name in names if found[name]] == []
+    assert layer not in ALONE or any(found[name] for name in ALONE[layer])
+    imported = "from driftline.execute.sandbox import enter\n"
+    lacking = f"from driftline.execute import landlock, sandbox, seccomp\n{WITHOUT[layer]}\n"
+    assert imported in sandbox._TRY
+    monkeypatch.setattr(sandbox, "_TRY", sandbox._TRY.replace(imported, imported + lacking))
+    missing = {name for name, told in describe_environment()["sandbox_layers"].items() if told.startswith("missing")}
+    assert missing == ({layer} if layer != "capabilities" or os.geteuid() == 0 else set())
 
 
 @pytest.mark.skipif(bool(shortcomings()), reason="this kernel lacks a layer of the sandbox")

@@ -15,6 +15,7 @@ from driftline.checking.batch_requests import (
     ProgramRequest,
 )
 from driftline.checking.screener import Screener, ScreenResult
+from driftline.core import strangers
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
@@ -42,6 +43,8 @@ class Screening(Screener[ProgramRequest]):
         self._seed = seed
 
     def prepare(self, requests: Sequence[ProgramRequest], *, sizes: bool = True) -> list[Prepared]:
+        if any(one.text for one in requests):
+            strangers.admit()
         folder = self._new_folder()
         request = PrepareRequest(folder, self._form, self._seed, sizes, tuple(requests), self._plugins)
         report = self._ask(PREPARE, request, fresh=any(one.text for one in requests))

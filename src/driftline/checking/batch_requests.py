@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from driftline.core.evidence import NOTHING, Evidence
+from driftline.core.handover import handed
 from driftline.core.program import Program
 from driftline.core.task import Task
 from driftline.generate.graph import Graph
@@ -138,7 +139,20 @@ class PreparedBatch:
     programs: tuple[Prepared, ...]
 
 
-PREPARE = Task(f"{_TASKS}:prepare", PrepareRequest, PreparedBatch)
+def _prepared(asked: PrepareRequest, answer: PreparedBatch) -> bool:
+    """True if there is an answer to each request. A stranger's text may name no files but those of its job."""
+    if len(answer.programs) != len(asked.requests):
+        return False
+    for item, made in zip(asked.requests, answer.programs, strict=True):
+        if item.text and isinstance(made, PreparedProgram):
+            for place in (made.program.path, made.tensors, made.native):
+                handed(place)
+            if len(made.origins) != len(item.strategies):
+                return False
+    return True
+
+
+PREPARE = Task(f"{_TASKS}:prepare", PrepareRequest, PreparedBatch, _prepared)
 
 
 # -- judging
@@ -196,4 +210,6 @@ class JudgedPrograms:
     verdicts: tuple[ProgramVerdict, ...]
 
 
-JUDGE_MANY = Task(f"{_TASKS}:judge_many", JudgeRequest, JudgedPrograms)
+JUDGE_MANY = Task(
+    f"{_TASKS}:judge_many", JudgeRequest, JudgedPrograms, lambda asked, found: len(found.verdicts) == len(asked.items)
+)

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import threading
 import time
+import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -43,12 +44,13 @@ from driftline.checking.room import jobs_for
 from driftline.checking.shadow_cache import ShadowCache
 from driftline.checking.unwritten import as_unwritten, follows_memory
 from driftline.checking.written import write_case
-from driftline.core import compiler_caches
+from driftline.core import compiler_caches, strangers
 from driftline.core.case import Case, CheckOptions, Deployed, Inputs
 from driftline.core.case_files import CaseFiles
-from driftline.core.errors import DamagedFile, InternalError, TooLarge
+from driftline.core.errors import DamagedFile, DriftlineError, InternalError, Interrupted, TooLarge
 from driftline.core.evidence import Evidence
 from driftline.core.execution import Execution, Failure, Outcome, Stage, known_stage
+from driftline.core.full_disk import no_room
 from driftline.core.handover import handed, remove_folder
 from driftline.core.program import Program
 from driftline.core.target import Target
@@ -57,9 +59,9 @@ from driftline.core.tensors import Arrays, in_bytes, load_tensors, save_tensors
 from driftline.core.text import shortened, tail
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.new_memory import OTHER, USUAL
-from driftline.execute.pool import Pool, TaskReport, WorkerKind, WorkerStartError
+from driftline.execute.pool import Pool, PoolExpired, TaskReport, WorkerKind, WorkerStartError
 from driftline.execute.requests import EMPTY_CACHES, ENDED, RUN, EmptyCachesRequest, Ran, RunRequest
-from driftline.execute.task_report import DAMAGED, SPOILT
+from driftline.execute.time_left import also_limited, time_limit, within
 from driftline.inputs.room import room_for_results
 from driftline.inputs.similar import similar_inputs
 from driftline.oracle.arithmetic import declared, effective, with_subnormals_as_zero
@@ -76,6 +78,7 @@ from driftline.programs.onnx.valid import FIND_FAULT, ValidityRequest
 
 FLAKY_RUNS = 4
 OUR_TIMEOUT = 40.0  # seconds, at least, for all references of a program together, or for a shadow
+LEAST_WHOLE = 600.0  # seconds, at least, for a whole check
 FRESH_INPUTS = 3
 KEPT_USES = 1000
 STRESS_THREADS = 4
@@ -174,7 +177,12 @@ class Checker:
         extent: Extent = FIRST_CALL,
     ) -> CheckOutcome:
         """Run the case on all its targets. `extent`: the further comparisons for targets that pass."""
-        reference = known_reference or self.reference(case)
+        with within(whole_time(case.options, len(case.targets))):
+            return self._check(case, progress, known_reference or self.reference(case), review, extent)
+
+    def _check(
+        self, case: Case, progress: Progress, reference: Reference, review: Review, extent: Extent
+    ) -> CheckOutcome:
         if reference.spent:
             return _without_reference(case, reference, progress)
         repeats = RepeatedCalls(self, case, reference, extent.calls)
@@ -195,7 +203,9 @@ class Checker:
 
         jobs = jobs_for(case.program, self.jobs)
         with ThreadPoolExecutor(max_workers=max(1, min(jobs, len(case.targets)))) as threads:
-            begun = {target: threads.submit(one, target) for target in cheap_first(case.targets, case.program)}
+            begun = {
+                target: threads.submit(also_limited(one), target) for target in cheap_first(case.targets, case.program)
+            }
             running = [begun[target] for target in case.targets]
             try:
                 done = [job.result() for job in running]
@@ -256,10 +266,20 @@ class Checker:
             return TargetResult(target, execution, verdict, blame, (failed, runs))
         except WorkerStartError as error:
             return Skipped(target, f"cannot start: {error}")
-        except InternalError as error:
-            verdict = Verdict(Judgement.INCONCLUSIVE, "Driftline itself failed; this says nothing about the compiler")
-            execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem="internal error")
-            return TargetResult(target, execution, verdict, internal_error=str(error))
+        except PoolExpired:
+            if not time_limit().over:
+                raise
+            return _inconclusive(target, time_limit().words)
+        except (DamagedFile, TooLarge) as error:
+            return _inconclusive(target, strangers.useless(error))
+        except (DriftlineError, Interrupted):
+            raise
+        except Exception as error:
+            if no_room(error):
+                raise
+            return (
+                _inconclusive(target, strangers.useless(error)) if strangers.admitted() else _own_fault(target, error)
+            )
 
     def _called_again(self, repeats: RepeatedCalls, passed: TargetResult, execution: Execution) -> TargetResult:
         """Return the row of a passing target with the results of its further calls. A failing call is examined like any
@@ -542,7 +562,7 @@ class Checker:
             told = backend.told(target.told)
             request = RunRequest(files, target.backend, told, captured, further, resized, threads, anew, fill)
             report = self._run(worker, RUN, request, case, fresh=fresh)
-            if report.answer and report.answer.internal_error:
+            if report.answer and report.answer.internal_error and not strangers.admitted():
                 raise InternalError(f"{target}: {report.answer.internal_error}")
             return _execution(target, report, converter, seconds, room_for_results(case.options.memory_limit))
 
@@ -647,6 +667,10 @@ class Checker:
             )
         except WorkerStartError:  # the targets may run nevertheless
             return tuple(case.samples[0].arrays)
+        except PoolExpired:
+            if not time_limit().over:
+                raise
+            return tuple(case.samples[0].arrays)
         return report.answer.names if report.answer else tuple(case.samples[0].arrays)
 
     def _testimony(
@@ -678,6 +702,16 @@ class Checker:
             return Reference(problem=f"the reference cannot run: {error}")
         except TooLarge as error:
             return Reference(problem=_too_large(error))
+        except PoolExpired:
+            if not time_limit().over:
+                raise
+            return Reference(problem=time_limit().words, spent=True)
+        except (DriftlineError, Interrupted):
+            raise
+        except Exception as error:
+            if not strangers.admitted() or no_room(error):
+                raise
+            return Reference(problem=strangers.useless(error))
 
     def _flushed(self, case: Case, witness: ReferenceSource, index: int) -> ReferenceSample | None:
         """Return the reference on a sample with subnormal inputs replaced by zero, or None."""
@@ -737,6 +771,12 @@ def _ended(report: TaskReport[ReferenceAnswer], options: CheckOptions, seconds: 
 def own_time(options: CheckOptions) -> float:
     """Return the seconds for what Driftline computes itself: a short --timeout is meant for compilers."""
     return max(2 * options.timeout, OUR_TIMEOUT)
+
+
+def whole_time(options: CheckOptions, targets: int) -> float:
+    """Return the seconds for a whole check, however many runs it makes: the time of the references for each target, and
+    twice more."""
+    return max(LEAST_WHOLE, own_time(options) * (targets + 2))
 
 
 def _without_reference(case: Case, reference: Reference, progress: Progress) -> CheckOutcome:
@@ -804,8 +844,8 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
         converter=converter,
     )
     ran = report.answer
-    if ran is None and report.detail == DAMAGED:
-        return replace(base, outcome=Outcome.ERROR, problem=SPOILT, version=target.version or "")
+    if ran is None and report.spoilt:
+        return replace(base, outcome=Outcome.ERROR, problem=report.spoilt, version=target.version or "")
     if ran is None:
         outcome = ENDED[report.ending]
         version = target.version or BACKENDS.get(target.backend).version()  # a dead worker cannot report it
@@ -830,6 +870,19 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
         repeated=repeated,
         repeat_failure=ran.repeat_failure,
     )
+
+
+def _inconclusive(target: Target, told: str) -> TargetResult:
+    """Return the row of a target about which nothing was found out."""
+    execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem=told)
+    return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
+
+
+def _own_fault(target: Target, error: Exception) -> TargetResult:
+    verdict = Verdict(Judgement.INCONCLUSIVE, "Driftline itself failed; this says nothing about the compiler")
+    execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem="internal error")
+    told = str(error) if isinstance(error, InternalError) else "".join(traceback.format_exception(error))
+    return TargetResult(target, execution, verdict, internal_error=told)
 
 
 def _too_large(error: TooLarge) -> str:

@@ -17,7 +17,7 @@ from driftline.core.case import Case
 from driftline.core.config import cache_home
 from driftline.core.execution import Failure, Outcome
 from driftline.core.files import BIG
-from driftline.core.handover import remove_file, remove_folder
+from driftline.core.handover import handed_file, remove_file, remove_folder
 from driftline.core.program import Program, file_digest
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, save_tensors
@@ -97,16 +97,21 @@ class Conversions:
         except WorkerStartError as error:
             return Conversion(Outcome.REJECTED, failure=Failure("Unavailable", str(error)))
         answer = report.answer
+        if report.spoilt:
+            return Conversion(Outcome.ERROR, None, None, report.log, report.seconds, report.spoilt)
         if answer is None:
             failure = Failure(report.ending, report.detail)
             return Conversion(ENDED[report.ending], None, failure, report.log, report.seconds)
         if answer.outcome is not Outcome.OK:
             return Conversion(answer.outcome, None, answer.failure, report.log, report.seconds, answer.problem)
         data = answer.data
+        for name in (output.name, *data):
+            handed_file(folder / name, options.memory_limit)
         if data:  # big: kept for this run only, beside the program itself
             kept = self._pool.workspace.root / "programs" / kept.name
             for name in data:
-                os.replace(folder / name, kept.with_name(name))
+                if not kept.with_name(name).exists():  # named by its content, or by that of another program
+                    os.replace(folder / name, kept.with_name(name))
         kept.parent.mkdir(parents=True, exist_ok=True)
         os.replace(output, kept)  # scratch files are in the cache folder too
         remove_folder(folder)

@@ -11,10 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from driftline.checking.kinds import worker_for_framework
+from driftline.core import strangers
 from driftline.core.case import CheckOptions, Deployed
 from driftline.core.errors import DriftlineError, TooLarge
 from driftline.core.files import copy_file
-from driftline.core.handover import handed
+from driftline.core.handover import handed, handed_file
 from driftline.core.packages import extra_command
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Arrays, Shape, load_tensors
@@ -137,6 +138,7 @@ def _open_source(path: Path, entry: str, pool: Pool, options: CheckOptions) -> L
         raise DriftlineError(f"{path} is not a Python file: it is not text.") from error
     except SyntaxError as error:
         raise DriftlineError(f"{path} has a syntax error in line {error.lineno}: {error.msg}.") from error
+    strangers.admit()
     bundle = SourceBundle(path.name, entry, {path.name: text})
     return open_source(bundle, pool, options, origin=str(path.resolve()), name=f"{path.name}:{entry}")
 
@@ -153,7 +155,9 @@ def open_source(
         bundle = SourceBundle(bundle.entry_file, bundle.entry_name, {**bundle.files, **described.siblings})
         stored = _keep_bundle(bundle, pool)
     if described.onnx:
-        return _described_program(handed(described.onnx), "onnx", label, described, pool, options)
+        return _described_program(
+            handed_file(described.onnx, options.memory_limit), "onnx", label, described, pool, options
+        )
     opened = _described_program(stored, "source", label, described, pool, options)
     return replace(opened, program=replace(opened.program, origin=origin))
 
@@ -164,8 +168,9 @@ def _open_file(
     shapes = {name: several[0] for name, several in sizes.shapes.items()}
     described = _inspect(pool, framework, options, form=form, path=path.resolve(), name=path.name, shapes=shapes)
     if described.archive:
-        return _described_program(handed(described.archive), "torch", path.name, described, pool, options)
-    source = handed(described.onnx) if described.onnx else path.resolve()
+        archive = handed_file(described.archive, options.memory_limit)
+        return _described_program(archive, "torch", path.name, described, pool, options)
+    source = handed_file(described.onnx, options.memory_limit) if described.onnx else path.resolve()
     return _described_program(source, form, path.name, described, pool, options)
 
 

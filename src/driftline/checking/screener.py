@@ -34,7 +34,7 @@ from driftline.checking.precision import runs_on_gpu
 from driftline.checking.refusals import plain_form, worth_asking
 from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.execution import Failure, Outcome, Stage, known_stage
-from driftline.core.handover import make_folder, records_of, remove_folder
+from driftline.core.handover import handed, make_folder, records_of, remove_folder
 from driftline.core.sentences import ended
 from driftline.core.target import Target
 from driftline.core.task import Answer, Request, Task
@@ -55,7 +55,6 @@ from driftline.execute.requests import (
 )
 from driftline.execute.shelf import Shelf, load_from
 from driftline.execute.slots import of_this_order
-from driftline.execute.task_report import DAMAGED, SPOILT
 
 _KINDS = {Outcome.ERROR: Kind.ERROR, Outcome.CRASH: Kind.CRASH, Outcome.TIMEOUT: Kind.TIMEOUT, Outcome.OOM: Kind.OOM}
 
@@ -282,7 +281,7 @@ class Screener(ABC, Generic[Asked]):
             limit = self._timeout * max(1, backend.together / 4)
             report = self._pool.run(worker, RUN_MANY, request, timeout=limit, fresh=fresh)
             results, unfinished = _read_results(folder)
-            done |= results
+            done |= {number: ran for number, ran in results.items() if number in waiting}
             if report.answer is None:
                 _take_casualty(report.stage, _ended_worker(report), unfinished, waiting, done, backend.together)
             waiting = {number: job for number, job in waiting.items() if number not in done}
@@ -326,7 +325,11 @@ class Screener(ABC, Generic[Asked]):
         made = dict(enumerate(self.prepared(requests, target)))
         runnable = {number: one for number, one in made.items() if isinstance(one, PreparedProgram)}
         ran = self._execute(runnable, target)
-        done = {number: load_from(one.outputs[0]) for number, one in ran.items() if one.outcome is Outcome.OK}
+        done = {
+            number: load_from(str(handed(one.outputs[0])))
+            for number, one in ran.items()
+            if one.outcome is Outcome.OK and one.outputs
+        }
         return [done.get(number) for number in made]
 
     def first_results(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:
@@ -405,8 +408,8 @@ def _read_results(folder: Path) -> tuple[dict[int, Ran], dict[int, list[str]]]:
 
 def _ended_worker(report: TaskReport[Answer]) -> Ran:
     known = known_stage(report.stage.partition(" ")[2])
-    if report.detail == DAMAGED:
-        return Ran(Outcome.ERROR, known, problem=SPOILT)
+    if report.spoilt:
+        return Ran(Outcome.ERROR, known, problem=report.spoilt)
     return Ran(ENDED[report.ending], known, failure=Failure(report.detail, ""))
 
 
@@ -421,13 +424,14 @@ def _take_casualty(
     """Find the program that ended the worker. Programs that were compiled together with it will be run one by one,
     perhaps with some of the next group, since the size of the group is not known."""
     number, _, entered = stage.partition(" ")
+    known = {str(job.number): job for job in waiting.values()}
     if entered == TOGETHER:
-        first = waiting[int(number)] if number.isdecimal() and int(number) in waiting else next(iter(waiting.values()))
+        first = known.get(number) or next(iter(waiting.values()))
         group = [job for job in waiting.values() if job.company == first.company and job.number >= first.number]
         for job in group[:together]:
             waiting[job.number] = replace(job, company="")
         return
-    culprit = int(number) if number.isdecimal() and int(number) in waiting else next(iter(waiting))
+    culprit = known[number].number if number in known else next(iter(waiting))
     done[culprit] = replace(ended, outputs=tuple(unfinished.get(culprit, ())))
 
 

@@ -24,6 +24,7 @@ from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.full_disk import disk_full, no_room
 from driftline.core.notices import listen
 from driftline.core.plugins import one_command
+from driftline.core.strangers import admitted, one_run, useless_answer
 from driftline.core.streams import plain_streams
 from driftline.core.terminal import as_usual
 from driftline.core.text import did_you_mean, plural
@@ -130,7 +131,7 @@ def run(arguments: list[str], *, began: float = 0.0) -> int:
     """Run a command line and return its exit code; every kind of trouble gets its own. `began`: so many seconds ago."""
     start(began)
     listen(_say)
-    with plain_streams(), one_command(), as_usual():
+    with plain_streams(), one_command(), one_run(), as_usual():
         return _run(arguments)
 
 
@@ -159,6 +160,10 @@ def _run(arguments: list[str]) -> int:
         if no_room(error):
             click.echo(f"driftline: {disk_full(cache_home())}", err=True)
             return DriftlineError.exit_code
+        if admitted():
+            told = useless_answer(error)
+            click.echo(f"driftline: {told}", err=True)
+            return told.exit_code
         report_internal_error(str(error) if isinstance(error, InternalError) else traceback.format_exc())
         return InternalError.exit_code
 

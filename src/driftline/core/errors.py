@@ -50,6 +50,10 @@ class TooLarge(DriftlineError):
     """Tensors that would need more memory than allowed; none of them was allocated."""
 
 
+class Interrupted(Exception):
+    """Work was ended from outside, or never begun: this says nothing about the work."""
+
+
 class InternalError(Exception):
     """A bug in Driftline. Not a `DriftlineError`: a bug finder must never report its own bug as somebody else's."""
 

@@ -37,13 +37,23 @@ def known_stage(text: str) -> Stage:
     return Stage(text) if text in set(Stage) else Stage.COMPILE
 
 
+def is_time(seconds: float) -> bool:
+    """True for a number that can be a duration in seconds: neither negative nor NaN nor endless."""
+    return 0 <= seconds < 1e9
+
+
 @dataclass(frozen=True)
 class Failure:
-    """The exception that was raised, or how the process died, in words."""
+    """The exception that was raised, or how the process died, in words. Longer texts are cut: a worker wrote them."""
 
     type: str
     message: str
     traceback: str = ""
+
+    def __post_init__(self) -> None:
+        for name, most in (("type", 200), ("message", 8000), ("traceback", 16000)):
+            if len(getattr(self, name)) > most:
+                object.__setattr__(self, name, getattr(self, name)[:most])
 
     def to_json(self) -> dict[str, str]:
         return {"type": self.type, "message": self.message, "traceback": self.traceback}

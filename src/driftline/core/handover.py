@@ -12,23 +12,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from driftline.core.errors import DamagedFile
+from driftline.core.errors import DamagedFile, TooLarge
 from driftline.core.removal import remove_below
-from driftline.core.wire import DAMAGES, codec_of
+from driftline.core.wire import DAMAGES, MOST_VALUES, codec_of, loads, values_in
 
 T = TypeVar("T")
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _LINKS = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO)  # the errors of opening a link, or a pipe without a reader
 
 MOST_TEXT = 256 << 20  # bytes that are read of a text file
+MOST_LINES = 1 << 18
 
 _shared: dict[str, int] = {}  # folders that workers may write to, each with an open descriptor
 
@@ -50,6 +50,21 @@ def handed(path: Path | str) -> Path:
     if _shared and not _below(path):
         raise DamagedFile(f"A worker named the file {path}, which is not one of the files it may hand over.")
     return Path(path)
+
+
+def handed_file(path: Path | str, most: int) -> Path:
+    """Return the path of a file that a worker named. Raises `DamagedFile` as `handed` does, and `TooLarge` for more
+    than `most` bytes: a hole in a file costs the worker nothing, and whoever reads or copies it much."""
+    with open_file(handed(path)) as file:
+        size = os.fstat(file.fileno()).st_size
+    if size > most:
+        raise TooLarge(f"A worker wrote a file of {size:,} bytes, {Path(path).name}; {most:,} are allowed.")
+    return Path(path)
+
+
+def is_plain_name(name: str) -> bool:
+    """True if a name that a worker told is that of a file, and not of a place elsewhere."""
+    return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name
 
 
 def open_file(path: Path | str) -> BinaryIO:
@@ -75,14 +90,18 @@ def write_file(path: Path | str, pieces: list[bytes | memoryview]) -> None:
         os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def lines_of(path: Path) -> list[str]:
-    """Return the lines of a text file written by a worker, or an empty list if there is no file. Of a file larger than
-    `MOST_TEXT`, only the beginning is read."""
-    try:
-        with open_file(path) as file:
-            return file.read(MOST_TEXT).decode(errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
+def lines_of(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file written by a worker; none if there is no file. Of a larger file only the beginning
+    is read: `MOST_TEXT` bytes, `MOST_LINES` lines, and `MOST_VALUES` values of JSON."""
+    left, values = MOST_TEXT, MOST_VALUES
+    with contextlib.suppress(FileNotFoundError), open_file(path) as file:
+        for _ in range(MOST_LINES):
+            line = file.readline(left)
+            left -= len(line)
+            values -= values_in(line)
+            if not line or values < 0:
+                return
+            yield line.decode(errors="replace").rstrip("\r\n")
 
 
 def records_of(path: Path, kind: type[T]) -> Iterator[T]:
@@ -91,7 +110,7 @@ def records_of(path: Path, kind: type[T]) -> Iterator[T]:
     codec = codec_of(kind)
     for text in lines_of(path):
         with contextlib.suppress(*DAMAGES):
-            yield codec.decode(json.loads(text))
+            yield codec.decode(loads(text))
 
 
 def make_folder(path: Path) -> None:

@@ -70,12 +70,21 @@ def open_private(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
     return fd
 
 
+def open_lock(path: Path, flags: int = os.O_CREAT) -> int:
+    """Open a file whose only use is to be locked; return its descriptor. Nobody may read it: a worker, which runs as
+    the same user and may write nowhere here, cannot open it, and so cannot lock it."""
+    fd = open_private(path, os.O_WRONLY | flags)
+    with contextlib.suppress(OSError):  # of another user
+        os.fchmod(fd, stat.S_IWUSR)
+    return fd
+
+
 def lock(fd: int, *, wait: bool = False) -> None:
     """Lock a file that is open for writing, until it is closed. Raises `BlockingIOError` if another process holds the
     lock, unless `wait`.
 
     Two locks are taken. Workers cannot take the first kind on any file (`execute/seccomp.py`). The second is the lock
-    of older releases of Driftline; a worker can hold it, so it is not waited for.
+    of older releases of Driftline; a worker can hold it on files that it can read, so it is not waited for.
     """
     everything = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     fcntl.fcntl(fd, _F_OFD_SETLKW if wait else _F_OFD_SETLK, everything)

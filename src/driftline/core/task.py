@@ -39,11 +39,13 @@ class Context(Protocol):
 
 @dataclass(frozen=True)
 class Task(Generic[Request, Answer]):
-    """A request type that workers serve. `name` is `module:function`, the function that serves it."""
+    """A request type that workers serve. `name` is `module:function`, the function that serves it. `fits` tells whether
+    an answer can be one to a request: the caller uses no other, since the program in a worker may have written it."""
 
     name: str
     request: type[Request]
     answer: type[Answer]
+    fits: Callable[[Request, Answer], bool] = lambda request, answer: True
 
     def serve(self, function: Callable[[Request, Context], Answer]) -> Service[Request, Answer]:
         """Mark a function as the one that serves this task. Its module and name must be those of the task, by which

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Generic
 
-from driftline.core.wire import DAMAGES, codec_of
+from driftline.core.wire import DAMAGES, codec_of, loads
 from driftline.execute.messages import Link, Received, Sent
 
 _LENGTH = struct.Struct("<I")
@@ -110,7 +110,7 @@ class Channel(Generic[Sent, Received]):
 
     def _read(self, frame: bytes) -> Received:
         try:
-            return self._decode(json.loads(frame))
+            return self._decode(loads(frame))
         except DAMAGES as error:
             raise ChannelDamaged(f"{type(error).__name__}: {error}"[:200]) from error
 

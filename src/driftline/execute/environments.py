@@ -24,7 +24,7 @@ from driftline.backends.packages import installing
 from driftline.core.announce import Announce
 from driftline.core.config import cache_home
 from driftline.core.errors import BackendUnavailable, DriftlineError
-from driftline.core.private import lock, open_private, private_folder
+from driftline.core.private import lock, open_lock, private_folder
 from driftline.core.text import did_you_mean
 from driftline.execute.installer import Installer, names
 from driftline.execute.releases import canonical
@@ -180,7 +180,7 @@ def _locked(name: str, report: Announce) -> Iterator[int]:
 def _open_lock(name: str) -> int:
     folder = _home() / ".locks"
     private_folder(folder)
-    return open_private(folder / name)
+    return open_lock(folder / name)
 
 
 def _sweep() -> None:

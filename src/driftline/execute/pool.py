@@ -11,9 +11,9 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from driftline.core.announce import Announce
 from driftline.core.task import Answer, Request, Task
@@ -24,12 +24,15 @@ from driftline.execute import limits
 from driftline.execute.channel import ChannelClosed, ChannelTimeout
 from driftline.execute.messages import Ending, Job
 from driftline.execute.nursery_handle import Keeper, NurseryHandle
-from driftline.execute.requests import FIT, FitAnswer, FitRequest
+from driftline.execute.requests import FIT, FitRequest
 from driftline.execute.slots import Slots
 from driftline.execute.task_report import DAMAGED, Lost, PoolExpired, PoolInterrupted, TaskReport
+from driftline.execute.time_left import time_limit
 from driftline.execute.worker_handle import WorkerHandle
 from driftline.execute.worker_kind import Killed, WorkerKind, WorkerStartError, killed_each_time
 from driftline.execute.workspace import Workspace
+
+Done = TypeVar("Done")
 
 __all__ = ["Pool", "PoolExpired", "PoolInterrupted", "TaskReport", "WorkerKind", "WorkerStartError"]
 
@@ -93,7 +96,7 @@ class Pool:
                     worker = self._acquire(kind, fresh, began)
                     reused = worker.jobs > 0
                     report = self._run_on(worker, began, kind, job, timeout, memory_limit, fresh, entering)
-                return report if report.ending is not Ending.DONE else _read_answer(task, report)
+                return report if report.ending is not Ending.DONE else _read_answer(task, request, report)
             except Lost as error:
                 lost += not reused  # reused workers do not count: their number is limited
                 if lost >= limits.STARTS:
@@ -128,8 +131,12 @@ class Pool:
         over."""
         if self._closed or self._interruptions != began:
             raise PoolInterrupted("the pool is closed" if self._closed else "the job was interrupted")
-        if time.monotonic() >= self.deadline:
+        if time.monotonic() >= self._end():
             raise PoolExpired("the time is over")
+
+    def _end(self) -> float:
+        """Return when the tasks of the caller are ended."""
+        return min(self.deadline, time_limit().end)
 
     def _run_on(
         self,
@@ -166,7 +173,8 @@ class Pool:
             report = self._serve(worker, began, job, limits.FIT_TIMEOUT, 8 << 30)
         except Lost:
             return False
-        return report.ending is Ending.DONE and decode(FitAnswer, report.answer).fit
+        found = _read_answer(FIT, FitRequest(*kind.fit), report) if report.ending is Ending.DONE else None
+        return bool(found and found.answer and found.answer.fit)
 
     def _too_many(self) -> WorkerHandle | None:
         """Return an idle worker to end if more are idle than may be kept, else None: one of the most frequent kind, but
@@ -190,7 +198,7 @@ class Pool:
             with self._lock:
                 self._go_on(began)
                 self._busy.add(worker)
-            return worker.run(job, timeout, memory_limit, lambda: self.deadline, entering)
+            return worker.run(job, timeout, memory_limit, self._end, entering)
         finally:
             with self._lock:
                 self._busy.discard(worker)
@@ -243,7 +251,7 @@ class Pool:
             with self._lock:
                 self._go_on(began)
                 self._warming.add(nursery)
-            nursery.warm(lambda: self.deadline)
+            nursery.warm(self._end)
         except BaseException as error:
             nursery.destroy()
             if isinstance(error, WorkerStartError):
@@ -311,6 +319,16 @@ class Pool:
         self.close()
 
 
+def if_time(work: Callable[[], Done], otherwise: Done) -> Done:
+    """Return what `work` does, or `otherwise` if the limit of the caller ends it."""
+    try:
+        return work()
+    except PoolExpired:
+        if not time_limit().over:
+            raise
+        return otherwise
+
+
 class HeldWorker:
     """A worker that is kept for several tasks. Once a task has not finished, its process is gone, and every further
     task returns the same report."""
@@ -341,11 +359,12 @@ class HeldWorker:
         if report.ending is not Ending.DONE:
             self._ended = report
             return replace(report, answer=None)
-        return _read_answer(task, report)
+        return _read_answer(task, request, report)
 
 
-def _read_answer(task: Task[Any, Answer], report: TaskReport[Json]) -> TaskReport[Answer]:
-    try:
-        return replace(report, answer=decode(task.answer, report.answer))
-    except DAMAGES:  # only the worker can have written it
-        return replace(report, ending=Ending.DIED, detail=DAMAGED, answer=None)
+def _read_answer(task: Task[Request, Answer], request: Request, report: TaskReport[Json]) -> TaskReport[Answer]:
+    with contextlib.suppress(*DAMAGES):  # only the worker can have written it
+        answer = decode(task.answer, report.answer)
+        if task.fits(request, answer):
+            return replace(report, answer=answer)
+    return replace(report, ending=Ending.DIED, detail=DAMAGED, answer=None)

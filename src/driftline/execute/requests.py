@@ -11,7 +11,7 @@ from pathlib import Path
 
 from driftline.backends.base import Availability
 from driftline.core.case_files import CaseFiles
-from driftline.core.execution import Failure, Outcome, Stage
+from driftline.core.execution import Failure, Outcome, Stage, is_time
 from driftline.core.program import Program
 from driftline.core.task import Task
 from driftline.execute.messages import Ending
@@ -114,7 +114,19 @@ class Ran:
     internal_error: str = ""  # the traceback of the fault of Driftline that is the problem
 
 
-RUN = Task(f"{_TASKS}:run", RunRequest, Ran)
+def fits(ran: Ran, samples: int, further: int = 0) -> bool:
+    """True if this can be the result of a program that was run on so many samples, and called again so often."""
+    complete = len(ran.outputs) == samples or ran.outcome is not Outcome.OK
+    times = len(ran.durations) <= len(Stage) and all(map(is_time, ran.durations.values()))
+    return complete and times and len(ran.outputs) <= samples and len(ran.repeated) <= further
+
+
+RUN = Task(
+    f"{_TASKS}:run",
+    RunRequest,
+    Ran,
+    lambda asked, ran: fits(ran, len(asked.case.inputs), len(asked.repeats) + (asked.resized is not None)),
+)
 
 
 @dataclass(frozen=True)

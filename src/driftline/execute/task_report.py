@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic
 
+from driftline.core.errors import Interrupted
 from driftline.core.task import Answer
 from driftline.execute.messages import Ending
 
 
-class PoolInterrupted(Exception):
+class PoolInterrupted(Interrupted):
     """The job was ended by `Pool.interrupt` or `Pool.close`: this says nothing about the task."""
 
 
@@ -18,7 +19,6 @@ class PoolExpired(PoolInterrupted):
 
 
 DAMAGED = "wrote a damaged answer"  # the detail of a task whose process sent an invalid answer
-SPOILT = f"its process {DAMAGED}, which a program can cause: this says nothing about the compiler"
 
 
 class Lost(Exception):
@@ -36,6 +36,13 @@ class TaskReport(Generic[Answer]):
     log: str = ""
     seconds: float = 0.0
     peak_memory: int = 0
+
+    @property
+    def spoilt(self) -> str:
+        """Why the answer of the process cannot be used; an empty string if it can, or if there is none."""
+        if not self.detail.startswith(DAMAGED):
+            return ""
+        return f"its process {self.detail}, which a program can cause: this says nothing about the compiler"
 
     @property
     def result(self) -> Answer:

@@ -6,14 +6,16 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driftline.core import strangers
 from driftline.core.announce import Announce
 from driftline.core.errors import DamagedFile, InternalError
 from driftline.core.full_disk import refuse_full
 from driftline.core.handover import open_file, remove_file, remove_folder
+from driftline.core.quoting import one_line
 from driftline.core.text import tail
 from driftline.core.wire import Json
 from driftline.execute import limits
@@ -105,8 +107,7 @@ class WorkerHandle:
                     case OutOfMemory(used):
                         return self._report(Ending.MEMORY, started, stage, "MemoryError", _larger(peak, used))
                     case Mistaken(error, traceback):
-                        refuse_full(self._log.parent, f"{error}\n{traceback}")
-                        raise InternalError(f"{error}\n{traceback}")
+                        return self._mistaken(error, traceback, started, stage, peak)
         except ChannelDamaged:
             self._end()
             return self._report(Ending.DIED, started, stage, DAMAGED, peak)
@@ -121,6 +122,16 @@ class WorkerHandle:
         detail = describe_exit(exited.status) if exited else "lost its connection"
         peak = max(peak, exited.peak_memory if exited else 0)
         return self._report(Ending.DIED, started, stage, detail, peak)
+
+    def _mistaken(self, error: str, traceback: str, started: float, stage: str, peak: int) -> TaskReport[Json]:
+        """Report that the task raised an exception. That is a bug of Driftline, unless a stranger's program may have
+        written the message."""
+        if not strangers.admitted():
+            refuse_full(self._log.parent, f"{error}\n{traceback}")
+            raise InternalError(f"{error}\n{traceback}")
+        self._end()
+        report = self._report(Ending.DIED, started, stage, f"{DAMAGED}: {one_line(error, 150)}", peak)
+        return replace(report, log=tail(f"{report.log}\n{traceback}"))
 
     def _end(self) -> None:
         """Kill the process; if it does not end, its nursery is replaced."""

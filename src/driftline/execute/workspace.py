@@ -4,6 +4,10 @@ Workers, which run untrusted programs, may write below `tmp` and `compilers`, wh
 plain files below `jobs`, where the parent reads and writes too. They cannot replace these folders, nor touch the
 others: `logs`, `programs`, and `nursery`, for temporary files of processes without a sandbox.
 
+A worker finds its own job and its own temporary files, and not those of others: nobody may list `jobs`, `tmp` and
+`logs`, the names in them are random, and a worker is told its own alone. Workers cannot change modes
+(`execute/seccomp.py`).
+
 The run holds a lock beside its folder. A killed run leaves the folder and loses the lock; the next run removes every
 folder whose lock is free. (Process ids would not work: they are reused, and those of another container are invisible.)
 """
@@ -21,12 +25,13 @@ from pathlib import Path
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError
 from driftline.core.handover import make_folder, share, unshare
-from driftline.core.private import lock, open_private, private_folder
+from driftline.core.private import lock, open_lock, private_folder
 from driftline.core.removal import remove_tree
 
 _LOCK = ".lock"
 _JOBS = "jobs"
 _OF_WORKERS = ("tmp", "compilers")
+_UNLISTED = 0o300  # the mode of folders whose names inside are random: who is not told a name does not find it
 
 
 class Workspace:
@@ -41,8 +46,10 @@ class Workspace:
             self.root = scratch / f"run-{self._owner}-{secrets.token_hex(4)}"
             self._lock = _acquire(self.root.with_name(self.root.name + _LOCK), create=True)
             self.root.mkdir(mode=0o700)
-            for name in (*_OF_WORKERS, _JOBS, "logs", "programs", "nursery"):
+            for name in ("compilers", "programs", "nursery"):
                 (self.root / name).mkdir(mode=0o700)
+            for name in ("tmp", _JOBS, "logs"):
+                (self.root / name).mkdir(mode=_UNLISTED)
             self._jobs = self.root / _JOBS
             share(self.root)
         except OSError as error:
@@ -100,7 +107,7 @@ def compiler_caches_of(log: Path) -> Path:
 def _acquire(path: Path, *, create: bool) -> int | None:
     """Open and lock a file; return its descriptor, or None if another process holds the lock or the file is gone."""
     try:
-        fd = open_private(path, os.O_RDWR | (os.O_CREAT if create else 0))
+        fd = open_lock(path, os.O_CREAT if create else 0)
     except FileNotFoundError:
         return None
     except DriftlineError:

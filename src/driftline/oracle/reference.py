@@ -17,7 +17,7 @@ import numpy as np
 
 from driftline.core.case_files import CaseFiles
 from driftline.core.errors import DriftlineError
-from driftline.core.execution import Failure
+from driftline.core.execution import Failure, is_time
 from driftline.core.plugins import load_plugins
 from driftline.core.registry import import_string
 from driftline.core.task import Context, Task
@@ -85,7 +85,12 @@ class ReferenceAnswer:
     problem: str = ""  # why there is no reference
 
 
-COMPUTE = Task("driftline.oracle.reference:compute", ReferenceRequest, ReferenceAnswer)
+def _fits(asked: ReferenceRequest, answer: ReferenceAnswer) -> bool:
+    complete = bool(answer.problem) or len(answer.samples) == len(asked.case.inputs)
+    return complete and all(is_time(found.seconds) and (found.native or found.failure) for found in answer.samples)
+
+
+COMPUTE = Task("driftline.oracle.reference:compute", ReferenceRequest, ReferenceAnswer, _fits)
 
 
 @COMPUTE.serve

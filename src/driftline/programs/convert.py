@@ -19,6 +19,7 @@ from driftline.core.errors import chain, innermost
 from driftline.core.execution import Failure, Outcome
 from driftline.core.files import BIG
 from driftline.core.full_disk import no_room
+from driftline.core.handover import is_plain_name
 from driftline.core.packages import Installing
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program
@@ -54,9 +55,13 @@ class Converted:
     problem: str = ""  # why this says nothing about the converter
 
 
-TO_ONNX = Task("driftline.programs.convert:to_onnx", ConvertRequest, Converted)
-TO_TFLITE = Task("driftline.programs.convert:to_tflite", ConvertRequest, Converted)
-TO_CAPTURED = Task("driftline.programs.convert:to_captured", ConvertRequest, Converted)
+def _fits(asked: ConvertRequest, made: Converted) -> bool:
+    return all(map(is_plain_name, made.data))
+
+
+TO_ONNX = Task("driftline.programs.convert:to_onnx", ConvertRequest, Converted, _fits)
+TO_TFLITE = Task("driftline.programs.convert:to_tflite", ConvertRequest, Converted, _fits)
+TO_CAPTURED = Task("driftline.programs.convert:to_captured", ConvertRequest, Converted, _fits)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from driftline.core.handover import is_plain_name
+from driftline.core.program import FRAMEWORKS
 from driftline.core.task import Task
-from driftline.core.tensors import Shape, TensorSpec
+from driftline.core.tensors import Shape, TensorSpec, numpy_dtype
 from driftline.programs.known import NOTHING_KNOWN, Known
 
 
@@ -58,4 +60,15 @@ class Inspected:
     problem: str = ""
 
 
-INSPECT = Task("driftline.programs.inspect:inspect", InspectRequest, Inspected)
+MOST_BYTES = 1 << 48  # of the weights that a worker may claim
+
+
+def _fits(asked: InspectRequest, answer: Inspected) -> bool:
+    found = answer.described
+    if not found:
+        return bool(answer.problem)
+    known = found.framework in FRAMEWORKS and all(numpy_dtype(spec.dtype).kind not in "OUSMm" for spec in found.inputs)
+    return known and 0 <= found.weights < MOST_BYTES and all(map(is_plain_name, found.data))
+
+
+INSPECT = Task("driftline.programs.inspect:inspect", InspectRequest, Inspected, _fits)

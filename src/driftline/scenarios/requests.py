@@ -117,4 +117,8 @@ class RejudgeAnswer:
     answers: tuple[Rejudged, ...] = ()
 
 
-REJUDGE = Task(f"{_PLAY}:rejudge", RejudgeRequest, RejudgeAnswer)
+def _fits(asked: RejudgeRequest, answer: RejudgeAnswer) -> bool:
+    return {one.event for one in answer.answers} <= {question.event for question in asked.questions}
+
+
+REJUDGE = Task(f"{_PLAY}:rejudge", RejudgeRequest, RejudgeAnswer, _fits)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from driftline.backends import BACKENDS
 from driftline.checking.kinds import worker_for_target
+from driftline.core import strangers
 from driftline.core.errors import DamagedFile
 from driftline.core.handover import handed
 from driftline.core.target import Target
@@ -64,6 +65,7 @@ class ScriptRuns:
 
     def play(self, way: PlayWay, fill: int = EMPTY) -> Played:
         """Execute the script once and read its recording, even if the script did not end normally."""
+        strangers.admit()
         request = self._request(way, fill)
         report = self._pool.run(
             self._kind,

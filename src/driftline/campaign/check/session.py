@@ -19,7 +19,7 @@ from driftline.campaign.check.specials import NO_SPECIALS, with_specials
 from driftline.campaign.check.target_settings import with_needed_settings
 from driftline.causes import Library, builtin
 from driftline.checking.aspects import USUAL, Extent
-from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetResult
+from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetResult, whole_time
 from driftline.checking.compile_times import slow_compilations
 from driftline.checking.deployed import fitting
 from driftline.checking.disagreements import disagreements
@@ -42,6 +42,8 @@ from driftline.core.titles import KEY
 from driftline.core.verdict import Fingerprint, Judgement, Status
 from driftline.events import BugSeen, CheckStarted, Listener, TargetDone, TargetStarted, ignore
 from driftline.execute.environments import find_environment, require_environment
+from driftline.execute.pool import if_time
+from driftline.execute.time_left import within
 from driftline.inputs.files import read_inputs
 from driftline.inputs.make import STRATEGIES, InputMaker
 from driftline.inputs.room import room_for_inputs
@@ -269,32 +271,33 @@ def check_program(
     chosen, skipped = choose_targets(opened.runs, targets)
     require_settings(checker.pool, chosen, options.plugins)
     listener(CheckStarted(tuple(chosen)))
-    case, reference = draw_case(checker, opened, chosen, options, inputs, samples, sizes)
-    if reference.random and extent.calls > 1:
-        case = replace(case, targets=with_own_generators(chosen))
-        listener(CheckStarted(case.targets))
+    with within(whole_time(options, len(chosen))):
+        case, reference = draw_case(checker, opened, chosen, options, inputs, samples, sizes)
+        if reference.random and extent.calls > 1:
+            case = replace(case, targets=with_own_generators(chosen))
+            listener(CheckStarted(case.targets))
 
-    def progress(target: Target, row: TargetResult | Skipped | None) -> None:
-        if row is None:
-            listener(TargetStarted(target, expected(target, opened.program)))
-        else:
-            listener(TargetDone(target, row))
+        def progress(target: Target, row: TargetResult | Skipped | None) -> None:
+            if row is None:
+                listener(TargetStarted(target, expected(target, opened.program)))
+            else:
+                listener(TargetDone(target, row))
 
-    extent = replace(extent, gradient=extent.gradient and opened.trained)
-    outcome = checker.check(case, progress, reference, partial(reviewed, checker), extent=extent)
-    outcome = without_broken(checker, outcome)
-    note_durations(case.program, ((r.target, sum(_spent(r))) for r in outcome.results))
-    CheckLog(store).keep(
-        case.runs, [(str(r.target), r.execution.version, str(r.verdict.judgement)) for r in outcome.results]
-    )
-    kept = [r for r in outcome.results if keep_reduced or r.verdict.judgement is not Judgement.REDUCED]
-    bugs = keep_failures(checker, store, replace(outcome, results=tuple(kept)), library, listener)
-    notes = [*opened.notes, *_notes(opened, case, reference, sizes), *_witness_note(case, reference)]
-    why = cannot_be_lifted(opened.program, reference)
-    if not why and (_is_lifted(outcome) if lifted is None else lifted):
-        notes += check_lifted(checker, outcome)
-    elif lifted and why:
-        notes.append(f"--lift changed nothing: {why}")
+        extent = replace(extent, gradient=extent.gradient and opened.trained)
+        outcome = checker.check(case, progress, reference, partial(reviewed, checker), extent=extent)
+        outcome = if_time(partial(without_broken, checker, outcome), outcome)
+        note_durations(case.program, ((r.target, sum(_spent(r))) for r in outcome.results))
+        CheckLog(store).keep(
+            case.runs, [(str(r.target), r.execution.version, str(r.verdict.judgement)) for r in outcome.results]
+        )
+        kept = [r for r in outcome.results if keep_reduced or r.verdict.judgement is not Judgement.REDUCED]
+        bugs = keep_failures(checker, store, replace(outcome, results=tuple(kept)), library, listener)
+        notes = [*opened.notes, *_notes(opened, case, reference, sizes), *_witness_note(case, reference)]
+        why = cannot_be_lifted(opened.program, reference)
+        if not why and (_is_lifted(outcome) if lifted is None else lifted):
+            notes += if_time(partial(check_lifted, checker, outcome), [])
+        elif lifted and why:
+            notes.append(f"--lift changed nothing: {why}")
     if opened.without:
         outcome = replace(outcome, results=tuple(_judged_without(row, opened) for row in outcome.results))
     if inputs == "specials" and not any(is_float(spec.dtype) for spec in opened.program.inputs):
@@ -331,8 +334,9 @@ def _recorded(
     if result.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
         return None
     case, result = at_fault(case, result)
-    case = with_needed_settings(checker, case, result, reference)
-    more = {"sighting": examined(checker, case, result, library).facts()}
+    case = if_time(partial(with_needed_settings, checker, case, result, reference), case)
+    seen = if_time(partial(examined, checker, case, result, library), sighting_of(case, result))
+    more = {"sighting": seen.facts()}
     return _announced(store, case, result, reference, listener, more)
 
 

@@ -13,14 +13,17 @@ import numpy as np
 from driftline.checking.kinds import worker_for_framework
 from driftline.checking.open import LoadedProgram
 from driftline.checking.written import write_case
+from driftline.core import strangers
 from driftline.core.announce import Announce
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError
+from driftline.core.handover import handed
 from driftline.core.tensors import Arrays, is_float, load_tensors, save_tensors
 from driftline.core.text import last_words
 from driftline.execute.pool import Pool
 from driftline.inputs.make import InputMaker
+from driftline.inputs.room import room_for_inputs
 from driftline.inputs.symbolic.cached import read_answers, write_answers
 from driftline.inputs.symbolic.formats import parse_format
 from driftline.inputs.symbolic.goals import parse_goals
@@ -100,11 +103,13 @@ def solve_inputs(
         raise DriftlineError(f"Solving {program.name} {words[report.ending]}. {last_words(report.log)}".strip())
     if report.answer.problem:
         raise DriftlineError(report.answer.problem)
-    with contextlib.suppress(OSError):  # a cache that cannot be written is not used
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_answers(kept, {**read_answers(kept), **read_answers(cache)})
+    if not strangers.admitted():  # the answers of a stranger's process would count for other programs
+        with contextlib.suppress(OSError):  # a cache that cannot be written is not used
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_answers(kept, {**read_answers(kept), **read_answers(cache)})
+    room = room_for_inputs(options.memory_limit)
     found = {
-        number: Inputs(load_tensors(row.inputs), f"symbolic {row.goal} at {row.node}")
+        number: Inputs(load_tensors(handed(row.inputs), most=room), f"symbolic {row.goal} at {row.node}")
         for number, row in enumerate(report.answer.rows)
         if row.inputs is not None
     }

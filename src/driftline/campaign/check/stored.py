@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from driftline.core import strangers
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import approved
@@ -33,6 +34,8 @@ def case_to_run(store: Store, case_id: str, given: Sequence[str] = ()) -> Case:
             " export take its bug."
         )
     for program in (case.program, case.runs):
+        if program.form == "source":
+            strangers.admit()
         if program.form == "torch":
             require_harmless(program.path, program.name)
     own = approved(case.options.plugins, f"The case {case_id} of {store.path}")

@@ -17,7 +17,7 @@ from driftline.campaign.hunt.reducing import not_reduced
 from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import approved
-from driftline.core.private import lock, open_private
+from driftline.core.private import lock, open_lock
 from driftline.core.target import Target
 from driftline.core.wire import decode, encode
 from driftline.llm.allowance import Allowance
@@ -178,7 +178,7 @@ def resumable(store: Store, *, more_time: bool = False, number: int = 0) -> tupl
 def locked(store: Store, hunt: Hunt) -> Iterator[None]:
     """Hold the lock of a hunt, so that only one process runs it. The system frees the lock if that process dies."""
     path = store.path / f"hunt-{hunt.id}.lock"
-    file = open_private(path)
+    file = open_lock(path)
     try:
         try:
             lock(file)

@@ -103,4 +103,6 @@ class WriteRequest:
     plugins: tuple[str, ...] = ()
 
 
-WRITE = Task(f"{_TASKS}:prepare", WriteRequest, PreparedBatch)
+WRITE = Task(
+    f"{_TASKS}:prepare", WriteRequest, PreparedBatch, lambda asked, made: len(made.programs) == len(asked.requests)
+)
