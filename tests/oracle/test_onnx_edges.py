@@ -395,3 +395,12 @@ class TestSignOfAnOverflow:
         assert not finds(model, given, [[got]])
         model = "(float[4] x) => (float[1] y) { y = ReduceSum(x) }"
         assert not finds(model, {"x": [LARGEST, LARGEST * 0.5, -LARGEST, -LARGEST]}, [got])
+
+
+def test_one_subnormal_number_taken_for_zero_is_no_drift() -> None:
+    model = "(float[1,8] x, float l) => (float[1,8] y) { y = Clip(x, l) }"
+    row = np.array([[NAN, 2.5, 1e-45, 0.25, 0.5137962, -0.61582977, -0.04921016, 0.34231344]], np.float32)
+    assert not finds(model, {"x": row, "l": -1.5}, row)
+    flushed = row.copy()
+    flushed[0, 2] = 0.0
+    assert not finds(model, {"x": row, "l": -1.5}, flushed)

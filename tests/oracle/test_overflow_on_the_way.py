@@ -103,3 +103,11 @@ def test_a_running_sum_may_overflow_in_any_order() -> None:
     outputs = native["y"].copy()
     outputs[1:] = np.nan
     assert compare_values(outputs, Expected(native["y"], exact["y"], spread["y"])).kind is None
+
+
+@pytest.mark.parametrize(("units", "wrong"), [(60, False), (100_000, True)])
+def test_running_product_in_float64_has_a_rounding_for_each_factor(units: int, wrong: bool) -> None:
+    """Without a run that is more precise than float64, the reference may be as far off as the result."""
+    right = np.cumprod(np.linspace(1.1, 3, 65))
+    got = right * (1 + units * 2.0**-53)
+    assert (compare_values(got, Expected(right, right, np.zeros(65))).kind is not None) is wrong

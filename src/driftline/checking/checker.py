@@ -25,7 +25,7 @@ from driftline.checking.accept import accepted_for, as_accepted
 from driftline.checking.aspects import FIRST_CALL, Aspect, Extent
 from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared, fitting
-from driftline.checking.draws import DRAW, Drawn, DrawRequest, draws_alone, judged_draws
+from driftline.checking.draws import DRAW, SeedsAnswer, SeedsRequest, draws_alone, judged_draws
 from driftline.checking.gradients import GradientCase
 from driftline.checking.kernels import in_place_of, same_failure
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
@@ -236,34 +236,15 @@ class Checker:
                 execution, _ = compared(case.deployed, execution, reference)
             verdict = self.judge(case, target, execution, reference)
             if reference.random and execution.outcome is Outcome.OK and draws_alone(target):
-                verdict, runs = judged_draws(self, case, target)
-                failed = runs if verdict.judgement is Judgement.FAIL else 0
-                return TargetResult(target, execution, verdict, "", (failed, runs))
+                verdict, failed_runs = judged_draws(self, case, target)
+                return TargetResult(target, execution, verdict, failed_runs=failed_runs)
             if verdict.judgement is not Judgement.FAIL:
                 passed = TargetResult(target, execution, verdict)
                 if verdict.judgement is not Judgement.PASS:
                     return passed
                 passed = replace(passed, compared=_first_call(case))
                 return self._called_again(repeats, passed, raw) if repeats else passed
-            if needs_patience(verdict, raw):
-                longer = self.execute(replace(case, options=patient(case.options)), target)
-                if longer.outcome is not Outcome.TIMEOUT:
-                    return TargetResult(target, execution, slow(longer, case.options.timeout))
-                execution, verdict = longer, self.judge(case, target, longer, reference)
-            if verdict.kind is Kind.BIAS and case.program.inputs and not self._drifts_elsewhere(case, target):
-                told = "on these inputs the errors drift, on fresh ones they do not: chance cannot be ruled out"
-                return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
-            if fault := self._fault_of_model(case.runs):
-                return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, fault))
-            if doubt := self._disputed(case, target, execution, reference, verdict):
-                return TargetResult(target, execution, doubt)
-            if vanished := self._without_kept_code(case, target, reference, verdict):
-                return vanished
-            verdict, failed, runs = self._confirm(case, target, execution, reference, verdict)
-            if culprit := self._wrong_kernels(case, target, execution, reference, verdict):
-                return TargetResult(target, execution, verdict, culprit.target.backend, (failed, runs), culprit=culprit)
-            blame = self._blame(case, target, execution, reference, verdict) if failed else ""
-            return TargetResult(target, execution, verdict, blame, (failed, runs))
+            return self._examined(case, target, execution, reference, verdict)
         except WorkerStartError as error:
             return Skipped(target, f"cannot start: {error}")
         except PoolExpired:
@@ -280,6 +261,30 @@ class Checker:
             return (
                 _inconclusive(target, strangers.useless(error)) if strangers.admitted() else _own_fault(target, error)
             )
+
+    def _examined(
+        self, case: Case, target: Target, execution: Execution, reference: Reference, verdict: Verdict
+    ) -> TargetResult:
+        """Return the row of a failure: whether it is one, whether it shows again, and what is to blame."""
+        if needs_patience(verdict, execution):
+            longer = self.execute(replace(case, options=patient(case.options)), target)
+            if longer.outcome is not Outcome.TIMEOUT:
+                return TargetResult(target, execution, slow(longer, case.options.timeout))
+            execution, verdict = longer, self.judge(case, target, longer, reference)
+        if verdict.kind is Kind.BIAS and case.program.inputs and not self._drifts_elsewhere(case, target):
+            told = "on these inputs the errors drift, on fresh ones they do not: chance cannot be ruled out"
+            return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
+        if fault := self._fault_of_model(case.runs):
+            return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, fault))
+        if doubt := self._disputed(case, target, execution, reference, verdict):
+            return TargetResult(target, execution, doubt)
+        if vanished := self._without_kept_code(case, target, reference, verdict):
+            return vanished
+        verdict, failed, runs = self._confirm(case, target, execution, reference, verdict)
+        if culprit := self._wrong_kernels(case, target, execution, reference, verdict):
+            return TargetResult(target, execution, verdict, culprit.target.backend, (failed, runs), culprit=culprit)
+        blame = self._blame(case, target, execution, reference, verdict) if failed else ""
+        return TargetResult(target, execution, verdict, blame, (failed, runs))
 
     def _called_again(self, repeats: RepeatedCalls, passed: TargetResult, execution: Execution) -> TargetResult:
         """Return the row of a passing target with the results of its further calls. A failing call is examined like any
@@ -617,13 +622,13 @@ class Checker:
             fresh=fresh,
         )
 
-    def drawn(self, case: Case, target: Target, first_seed: int) -> Drawn:
+    def drawn(self, case: Case, target: Target, first_seed: int) -> SeedsAnswer:
         """Return the random numbers of eager and of a target for many seeds."""
         worker = worker_for_target(resolve(target), target, case.options.plugins)
         with self._written(case, case.program) as files:
-            request = DrawRequest(files, target, first_seed)
+            request = SeedsRequest(files, target, first_seed)
             report = self._run(worker, DRAW, request, case, fresh=True, seconds=own_time(case.options))
-        return report.answer or Drawn(problem=f"the calls ended with {report.ending} ({report.detail})")
+        return report.answer or SeedsAnswer(problem=f"the calls ended with {report.ending} ({report.detail})")
 
     @contextlib.contextmanager
     def _written(self, case: Case, program: Program) -> Iterator[CaseFiles]:

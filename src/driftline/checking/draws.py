@@ -29,7 +29,7 @@ OTHER_SEEDS = 10_000  # the first of those with which a difference must show aga
 
 
 @dataclass(frozen=True)
-class DrawRequest:
+class SeedsRequest:
     """Asks to call a program with many seeds, in eager mode and compiled."""
 
     case: CaseFiles
@@ -38,7 +38,7 @@ class DrawRequest:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SeedsAnswer:
     """The random numbers of both sides. `problem`: why there are none."""
 
     eager: Series = field(default_factory=Series)
@@ -46,13 +46,13 @@ class Drawn:
     problem: str = ""
 
 
-DRAW = Task("driftline.checking.draws:draw", DrawRequest, Drawn)
+DRAW = Task("driftline.checking.draws:draw", SeedsRequest, SeedsAnswer)
 
 
 class Draws(Protocol):
     """The method of a checker that runs the task."""
 
-    def drawn(self, case: Case, target: Target, first_seed: int) -> Drawn: ...
+    def drawn(self, case: Case, target: Target, first_seed: int) -> SeedsAnswer: ...
 
 
 def draws_alone(target: Target) -> bool:
@@ -70,23 +70,24 @@ def with_own_generators(targets: Collection[Target]) -> tuple[Target, ...]:
     return (*targets, *(target for target in dict.fromkeys(more) if target not in targets))
 
 
-def judged_draws(checker: Draws, case: Case, target: Target) -> tuple[Verdict, int]:
-    """Return the verdict on the random numbers of a target, and the number of runs. A difference counts if it shows
-    with other seeds, too."""
+def judged_draws(checker: Draws, case: Case, target: Target) -> tuple[Verdict, tuple[int, int]]:
+    """Return the verdict on the random numbers of a target, the number of failed runs, and the number of runs. A
+    difference counts if it shows with other seeds, too."""
     first = checker.drawn(case, target, 0)
     if first.problem:
-        return Verdict(Judgement.INCONCLUSIVE, f"its random numbers cannot be judged: {first.problem}"), 1
+        return Verdict(Judgement.INCONCLUSIVE, f"its random numbers cannot be judged: {first.problem}"), (0, 1)
     suspects = {one.name for one in differing(first.eager, first.compiled) if one.chance < CHANCE}
     unrepeatable = first.eager.repeats and not first.compiled.repeats
     if not suspects and not unrepeatable:
-        return verdict_on(first.eager, first.compiled, ()), 1
+        return verdict_on(first.eager, first.compiled, ()), (0, 1)
     again = checker.drawn(case, target, OTHER_SEEDS)
     kept = [one for one in differing(again.eager, again.compiled) if one.name in suspects]
-    return verdict_on(again.eager, again.compiled, kept), 2
+    verdict = verdict_on(again.eager, again.compiled, kept)
+    return verdict, (2 if verdict.judgement is Judgement.FAIL else 1, 2)
 
 
 @DRAW.serve
-def draw(request: DrawRequest, context: Context) -> Drawn:
+def draw(request: SeedsRequest, context: Context) -> SeedsAnswer:
     """Return the facts of both sides for the same seeds."""
     load_plugins(request.case.plugins)
     arrays = request.case.samples()[0]
@@ -98,14 +99,14 @@ def draw(request: DrawRequest, context: Context) -> Drawn:
             compiled = BACKENDS.get(name).compile(program, options)
             sides.append(_series(program, compiled, arrays, request.first_seed))
         except DriftlineError as error:
-            return Drawn(problem=str(error))
+            return SeedsAnswer(problem=str(error))
         except Exception as error:
             if is_ours(error):
                 raise
-            return Drawn(problem=f"{name} raises {type(error).__name__}: {first_line(str(error), 150)}")
+            return SeedsAnswer(problem=f"{name} raises {type(error).__name__}: {first_line(str(error), 150)}")
         if any(len(numbers) < FEWEST for numbers in sides[-1].facts.values()):
-            return Drawn(problem="a call takes too long to be repeated")
-    return Drawn(sides[0], sides[1])
+            return SeedsAnswer(problem="a call takes too long to be repeated")
+    return SeedsAnswer(sides[0], sides[1])
 
 
 def _series(program: OpenedProgram, compiled: Compiled, arrays: Arrays, first_seed: int) -> Series:

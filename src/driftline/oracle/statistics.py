@@ -117,9 +117,8 @@ def measure(
         if aggregates:
             settled = judged & (noise.low == noise.high) & _distinct(got, reference)
             movements = noise.deviations if widen == 1.0 else noise.deviations * widen
-            aggregate, direction, totals = _aggregate(
-                got - reference, reference, movements, sigma, settled, unit * widen
-            )
+            own = UNIFORM_RMS * unit * widen * np.abs(reference) + tiny
+            aggregate, direction, totals = _aggregate(got - reference, reference, movements, sigma, settled, own)
     return Deviation(
         element=float(z[place]) if z.size else 0.0,
         place=tuple(int(i) for i in place),
@@ -194,10 +193,11 @@ def pooled(many: Sequence[Mapping[str, tuple[float, float]]]) -> tuple[float, st
 
 
 def _aggregate(
-    error: Array, reference: Array, deviations: Array, sigma: Array, judged: Array, unit: float
+    error: Array, reference: Array, deviations: Array, sigma: Array, judged: Array, rounding: Array
 ) -> tuple[float, str, dict[str, tuple[float, float]]]:
     """Return the most unlikely weighted sum of errors, over everything and over each slice of each axis: its size in
-    sigma, its direction, and the totals for pooling."""
+    sigma, its direction, and the totals for pooling. `rounding`: how far rounding the result alone moves each element.
+    """
     worst, name = 0.0, ""
     totals: dict[str, tuple[float, float]] = {}
     error = np.where(judged, error, 0.0)
@@ -206,7 +206,7 @@ def _aggregate(
         "scale": np.where(judged, reference / np.square(sigma), 0.0),
         "mean": np.where(judged, 1.0 / sigma, 0.0),
     }
-    own = np.square(np.where(judged, UNIFORM_RMS * unit * np.abs(reference), 0.0))
+    own = np.square(np.where(judged, rounding, 0.0))
     for kind, weight in weights.items():
         weighted, weighted_spread, floor = error * weight, spread * weight, np.square(weight) * own
         for label, axes in _slices(error.ndim):

@@ -36,7 +36,7 @@ from driftline.report.titles import title_of
 from driftline.report.worded_table import SEEN, WordedTable
 from driftline.report.words import blamed, origin_words, plural, program_words, reason_with, uncoloured
 from driftline.scenarios.keeping import DIFFERENCES
-from driftline.store import Bug, Store
+from driftline.store import Bug, Finding, Store
 
 LINE = 2000  # characters of a line of a program
 _STYLES = {
@@ -219,11 +219,7 @@ def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
         out.print(f"debatable: {escape(debate)}", soft_wrap=True)
     out.print(f"first seen {bug.first_seen}, last {bug.last_seen}, {plural(len(bug.findings), 'finding')}")
     out.print(f"fingerprint: {escape(str(bug.fingerprint))}")
-    if rule := finding.verdict.get("rule"):
-        mutation = finding.verdict.get("mutation") or ""
-        out.print(f"rewrite rule: {escape(rule['name'])} ({escape(rule['where'])}), {escape(mutation)}")
-        if finding.verdict.get("without"):
-            out.print(f"it passes on {escape(finding.verdict['without'])}, where the rule may not fire")
+    _show_rule(out, finding)
     _show_program(out, case.runs)
     for sample in case.samples:
         out.print(f"inputs: {escape(origin_words(sample.origin))}")
@@ -247,6 +243,15 @@ def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
     for gap in store.gaps:
         out.print(f"[dim]{escape(gap)}[/]", soft_wrap=True)
     out.print(f"replay: [bold]{escape(replay_command(bug.id, store.path))}[/]")
+
+
+def _show_rule(out: Console, finding: Finding) -> None:
+    """Print the rewrite rule that an audit found wrong."""
+    if rule := finding.verdict.get("rule"):
+        mutation = finding.verdict.get("mutation") or ""
+        out.print(f"rewrite rule: {escape(rule['name'])} ({escape(rule['where'])}), {escape(mutation)}")
+        if finding.verdict.get("without"):
+            out.print(f"it passes on {escape(finding.verdict['without'])}, where the rule may not fire")
 
 
 def _show_program(out: Console, program: Program) -> None:
