@@ -90,14 +90,18 @@ def _check_of_places(failing: ShownFailure, leeway: Leeway, recipe: Recipe, allo
     output = "{}" if is_one_tensor(failing, recipe) else words.output
     wide = words.wide if failing.dtype.startswith(("bfloat", "float8", "float4")) else ""
     right = {place: _apart(numbers, allowed) for place, numbers in leeway.right.items()}
+    exact = allowed.is_exact
+    test = "got[i].item() not in right[i]" if exact else "not any(alike(got[i].item(), x) for x in right[i])"
+    near = f"math.isclose(x, y, rel_tol={allowed.rtol:g}, abs_tol={allowed.atol:g}) or (x != x and y != y)  # NaN, too"
+    definitions = () if exact else (f"def alike(x, y):\n    return {near}\n",)
     listed = [f"    {place}: [{', '.join(map(str, numbers))}]," for place, numbers in right.items()]
     made = (
         *odd_numbers(listed),
         f"# {_SEVERAL}",
         "\n".join(("right = {", *listed, "}")),
         f"got = {output.format('GOT', failing.index)}{wide}",
-        *(() if allowed.is_exact else (f"# {allowed.remark}",)),
-        "wrong = [i for i in right if not any(alike(got[i].item(), x) for x in right[i])]",
+        *(() if exact else (f"# {allowed.remark}",)),
+        f"wrong = [i for i in right if {test}]",
     )
     lines = (
         *made,
@@ -105,9 +109,7 @@ def _check_of_places(failing: ShownFailure, leeway: Leeway, recipe: Recipe, allo
         """    print(f"{list(i)}: expected {' or '.join(map(str, right[i]))}, got {got[i].item()}")""",
         f'sys.exit(f"BUG: {{len(wrong)}} of {{len(right)}} elements {_says(failing)}" if wrong else 0)',
     )
-    test = "x == y" if allowed.is_exact else f"math.isclose(x, y, rel_tol={allowed.rtol:g}, abs_tol={allowed.atol:g})"
-    definition = f"def alike(x, y):\n    return {test} or (x != x and y != y)  # NaN, too\n"
-    return Check((*words.imports, "import math"), (definition,), lines, (*made, "assert not wrong"))
+    return Check((*words.imports, "import math"), definitions, lines, (*made, "assert not wrong"))
 
 
 def _apart(numbers: tuple[Number, ...], allowed: ScriptTolerance) -> list[Number]:
