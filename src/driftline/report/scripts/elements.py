@@ -100,7 +100,7 @@ def _check_of_places(failing: ShownFailure, leeway: Leeway, recipe: Recipe, allo
         f"# {_SEVERAL}",
         "\n".join(("right = {", *listed, "}")),
         f"got = {output.format('GOT', failing.index)}{wide}",
-        *(() if exact else (f"# {allowed.remark}",)),
+        *(() if exact or failing.kind != Kind.WRONG_VALUE else (f"# {allowed.remark}",)),
         f"wrong = [i for i in right if {test}]",
     )
     lines = (
