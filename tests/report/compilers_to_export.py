@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,17 @@ _NEAR_ZERO = """\
 def compiled(model, inputs):
     results = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
     return [np.where(np.abs(y) < 1e-6, y * np.float32(1.0001), y) for y in results]
+"""
+_BESIDE_NAN = """\
+def compiled(model, inputs):
+    results = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
+    x = inputs["x"]
+    return [np.full_like(y, np.nanmax(x[..., 3:])) if np.isnan(x).any() else y for y in results]
+"""
+_WRONG_INDEX = """\
+def compiled(model, inputs):
+    (y,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
+    return [np.concatenate([y[:-1], y[-1:] - 1])]
 """
 _COMPLAINS = """\
 def compiled(model, inputs):
@@ -42,6 +54,42 @@ class WrongNearZero(OnnxRuntime):
             return {n: np.where(np.abs(y) < 1e-6, y * np.float32(1.0001), y) for n, y in honest(arrays).items()}
 
         return run
+
+
+class _OfText(OnnxRuntime):
+    """A compiler whose results are those of the function in `text`."""
+
+    text = ""
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        call = ScriptCall("compiled(model, inputs)", self.text, ("import onnxruntime",), ("onnxruntime",))
+        return [call] if framework == "onnx" else ()
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        import onnx
+
+        super().compile(program, options)
+        names: dict[str, Compiled] = {"np": np, "onnxruntime": importlib.import_module("onnxruntime")}  # type: ignore[dict-item]
+        exec(self.text, names)
+        model = onnx.load_model_from_string(program.data)
+        outputs = [output.name for output in model.graph.output]
+        return lambda arrays: dict(zip(outputs, names["compiled"](model, arrays), strict=True))  # type: ignore[call-arg, arg-type]
+
+
+@register_backend
+class DropsBesideNan(_OfText):
+    """Drops the first numbers beside a NaN, as ONNX Runtime may."""
+
+    name = "drops-beside-nan"
+    text = _BESIDE_NAN
+
+
+@register_backend
+class WrongLastIndex(_OfText):
+    """Gives the index before the right one in the last place."""
+
+    name = "wrong-last-index"
+    text = _WRONG_INDEX
 
 
 @register_backend

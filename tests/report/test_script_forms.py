@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +144,33 @@ def test_inputs_that_are_changed() -> None:
     forgetful = replace(recipe, got="model(*[x.clone() for x in copy.deepcopy(inputs)])")
     ran = run_clean(check_script(forgetful, check_for(failing, forgetful)))
     assert ran.shows_bug and "inputs afterwards, expected: [tensor([1., 1., 1.])]" in ran.output
+
+
+def test_a_module_that_counts_its_calls() -> None:
+    """The compiled module must start where the program itself has started."""
+    text = MODULE.replace("self.linear = nn.Linear(2, 3)", 'self.register_buffer("calls", torch.zeros(2))')
+    text = text.replace("return self.linear(x).relu()", "self.calls.add_(1)\n        return x + self.calls")
+    bundle = SourceBundle("p.py", "program", {"p.py": text})
+    recipe = source_recipe(bundle, "torch", {}, Target.parse("aot_eager"), own_inputs=True)
+    check = check_for(ShownFailure(Kind.WRONG_VALUE, NOTHING), recipe)
+    ran = run_clean(check_script(recipe, check))
+    assert ran.status == 0, ran.output + ran.errors
+
+
+@pytest.mark.parametrize("mode", ["script", "trace"])
+def test_torchscript_warms_up_on_copies_of_inputs_that_are_changed(mode: str) -> None:
+    """The program itself in the place of the compiled graph must pass, however often it is run."""
+    text = "import torch\n\n\ndef model(x):\n    x -= 1\n    return x * 1\n\n\n"
+    text += "def program():\n    return model, (torch.tensor([1.0, -2.0]),)\n"
+    bundle = SourceBundle("p.py", "program", {"p.py": text})
+    recipe = source_recipe(bundle, "torch", {}, Target.parse(f"torchscript:mode={mode}"), own_inputs=True)
+    check = check_for(ShownFailure(Kind.WRONG_VALUE, NOTHING), recipe)
+    script = check_script(recipe, check)
+    assert run_clean(script).status == 0
+    taken = re.search(r"graph = (torch\.jit\.(?:script|trace)\(.*\))", script)
+    assert taken
+    as_it_is = run_clean(script.replace(taken[1], "function"))
+    assert as_it_is.status == 0, as_it_is.errors
 
 
 @pytest.mark.slow

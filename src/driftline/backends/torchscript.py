@@ -35,10 +35,10 @@ Taken = tuple[Any, Callable[[Any], Compiled]]  # a graph, and a function that wr
 _SCRIPT = """\
 def torchscript(function, *inputs):
     graph = {take}
-    graph(*inputs)
+    graph(*copy.deepcopy(inputs))  # copies, since the program may write to its inputs
 {freeze}\
     for _ in range(2):  # it optimises in the second run
-        graph(*inputs)
+        graph(*copy.deepcopy(inputs))
     return graph(*inputs)
 """
 _FREEZE = """\
@@ -47,7 +47,7 @@ _FREEZE = """\
 """
 _TAKEN = {
     "script": "torch.jit.script(function)",
-    "trace": "torch.jit.trace(function, inputs, check_trace=False)",
+    "trace": "torch.jit.trace(function, copy.deepcopy(inputs), check_trace=False)",
 }
 
 
@@ -79,7 +79,7 @@ class TorchScript(TorchBackend):
         texts = {way: _SCRIPT.format(take=take, freeze=freeze) for way, take in _TAKEN.items() if mode in (way, "auto")}
         # A function is scripted as it is; it is traced as a module, which can be frozen.
         call = "torchscript(function, *inputs)"
-        return [ScriptCall(call, text, module=way == "trace") for way, text in texts.items()]
+        return [ScriptCall(call, text, ("import copy",), module=way == "trace") for way, text in texts.items()]
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         import torch

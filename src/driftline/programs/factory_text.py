@@ -156,7 +156,7 @@ def draws_random(parts: Sequence[str]) -> bool:
 def writes_in_place(parts: Sequence[str]) -> bool:
     """True if running this text may change its inputs; each run then needs its own copy."""
     # An embedding with a largest norm scales the rows of its weights that are too long, in place.
-    writing = r"[^\W_]_\(|\]\s*=[^=]|[-+*/%|&^@]=|\b(?:out|max_norm)=|setitem|__i(?!nit__)\w+__"
+    writing = r"[^\W_]_\(|\]\s*=[^=]|[-+*/%|&^@]=|\b(?:out|max_norm)=|\binplace=True|setitem|__i(?!nit__)\w+__"
     return bool(re.search(writing, "\n".join(parts)))
 
 

@@ -11,9 +11,10 @@ from driftline.backends import resolve
 from driftline.campaign.check.stored import case_to_run
 from driftline.campaign.explain import bisection
 from driftline.campaign.explain.failing import Failing, require_one_program
+from driftline.campaign.explain.leeway import leeway_of
 from driftline.campaign.explain.plain_numbers import PlainNumbers, right_results
 from driftline.causes import Library
-from driftline.checking.checker import Checker
+from driftline.checking.checker import Checker, declared_arithmetic
 from driftline.checking.convert import Conversions
 from driftline.core.case import Case
 from driftline.core.errors import StoreError
@@ -25,11 +26,12 @@ from driftline.core.tensors import Arrays
 from driftline.diagnose.reduce.question import CandidateQuestion
 from driftline.diagnose.reduce.reading import written_anew
 from driftline.diagnose.reduce.signature import Signature
-from driftline.oracle.judge import Reference
+from driftline.oracle.judge import Reference, ReferenceSample
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.programs.operators import operators_of
 from driftline.report.annotated import causes_of
 from driftline.report.export.subject import Subject
+from driftline.report.scripts.failure import Leeway
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
 from driftline.store.reductions import Reductions
@@ -65,7 +67,17 @@ def subject_of(
         localization=known.of(failing.bug.id, "localize"),
         causes=causes_of(failing.bug, library),
     )
+    if subject.draws or subject.pooled:
+        return replace(subject, plainer=tuple(_plainer(store, checker, subject)))
+    index = subject.evidence.sample or 0
+    leeway = _leeway(subject, subject.evidence, reference.samples[index]) if index < len(reference.samples) else None
+    subject = replace(subject, leeway=leeway)
     return replace(subject, plainer=tuple(_plainer(store, checker, subject)))
+
+
+def _leeway(subject: Subject, found: Evidence, sample: ReferenceSample) -> Leeway | None:
+    target = subject.target
+    return leeway_of(sample, subject.kind, found, declared_arithmetic(resolve(target), target))
 
 
 def _plainer(store: Store, checker: Checker, subject: Subject) -> Iterator[Subject]:
@@ -89,6 +101,7 @@ def _plainer(store: Store, checker: Checker, subject: Subject) -> Iterator[Subje
         verdict={**subject.verdict, "reason": told.reason, "kind": str(told.kind), "evidence": evidence.to_json()},
         expected=found.expected,
         right=found.right,
+        leeway=None if subject.draws else _leeway(subject, evidence, found.sample),
     )
 
 

@@ -69,6 +69,7 @@ class PlainCase:
     expected: Arrays
     right: Arrays
     numbers: Numbers
+    sample: ReferenceSample
 
 
 def cost(array: Array) -> int:
@@ -179,7 +180,7 @@ class PlainNumbers:
             alone = replace(case, samples=(samples[at],))
             own = replace(execution, outputs=execution.outputs[at : at + 1])
             verdict = self._checker.judge(alone, target, own, replace(reference, samples=(sample,)))
-            judged = PlainCase(alone, verdict, dict(sample.native), right_results(sample), numbers)
+            judged = PlainCase(alone, verdict, dict(sample.native), right_results(sample), numbers, sample)
             same = not sample.failure and self._signature.covers(Signature.of_verdict(own, verdict))
             found.append(judged if same and _tells(judged) else None)
         return found

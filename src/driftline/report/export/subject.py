@@ -22,7 +22,7 @@ from driftline.core.titles import title
 from driftline.core.tracker import Tracker
 from driftline.execute.environments import Environment, find_environment
 from driftline.programs.convert import CONVERTERS, accepts_directly, find_converter
-from driftline.report.scripts.failure import ShownFailure
+from driftline.report.scripts.failure import Leeway, ShownFailure
 from driftline.report.title_facts import facts_of
 from driftline.report.titles import facts_in
 from driftline.store import Bug, Finding
@@ -43,6 +43,7 @@ class Subject:
     rewritten: Case | None = None  # the same as text, of a program that is a file
     expected: Arrays = field(default_factory=dict)  # of the failing sample, when it was kept
     right: Arrays = field(default_factory=dict)  # the same, computed in float64 and rounded once to its dtypes
+    leeway: Leeway | None = None  # other results that are right as well
     draws: bool = False  # the results depend on a seed: random weights, or random numbers in a call
     plainer: tuple[Subject, ...] = ()  # the same bug on numbers that are read at once, the plainest first
     reduction: Mapping[str, Any] | None = None
@@ -132,6 +133,7 @@ class Subject:
             options.memory_limit,
             self.expected,
             self.right,
+            self.leeway,
         )
 
     def versions(self, packages: Sequence[str]) -> dict[str, str]:

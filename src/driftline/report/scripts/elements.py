@@ -9,12 +9,14 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-from driftline.core.evidence import Evidence
+from driftline.core.evidence import Evidence, Number
 from driftline.core.verdict import Kind
-from driftline.report.scripts.failure import ShownFailure
-from driftline.report.scripts.recipe import Check, Recipe
+from driftline.report.scripts.failure import Leeway, ShownFailure
+from driftline.report.scripts.recipe import Check, Recipe, odd_numbers
 from driftline.report.scripts.tolerance import ScriptTolerance
 
+_SEVERAL = "Every result that is right at these elements; the others may have several right results, too."
+_OTHER_CHOICES = "it compares choices, such as the index of a maximum, where others are as good"
 SHOWN = 5  # wrong elements
 LONE_OUTPUT = "output"  # the name of a result that is a tensor by itself
 _OUTPUT_KEY = re.compile(r"""["']output["']|\boutput\b *[=:]""")  # of a dict or of an object, which gives that name too
@@ -42,7 +44,10 @@ def element_check(failing: ShownFailure, recipe: Recipe, allowed: ScriptToleranc
     words = _words(recipe, failing.dtype)
     remark = () if failing.kind != Kind.WRONG_VALUE or allowed.is_exact else (f"# {allowed.remark}",)
     definitions = (words.special,) if _compares_special(failing) else ()
-    if (index := failing.index) is not None:
+    if (index := failing.index) is not None and failing.leeway and failing.leeway.right:
+        return _check_of_places(failing, failing.leeway, recipe, allowed)
+    problem = _OTHER_CHOICES if failing.leeway and not failing.leeway.right else ""
+    if index is not None:
         wide = words.wide if failing.dtype.startswith(("bfloat", "float8", "float4")) else ""
         words = replace(words, output="{}") if is_one_tensor(failing, recipe) else words
         listed = _listed(recipe.expected, index)
@@ -59,7 +64,7 @@ def element_check(failing: ShownFailure, recipe: Recipe, allowed: ScriptToleranc
             f'    print(f"{{list(i)}}: expected {{expected[i]{words.element}}}, got {{got[i]{words.element}}}")',
             f'sys.exit(f"BUG: {{len(wrong)}} of {{got.{words.size}}} elements {_says(failing)}" if len(wrong) else 0)',
         )
-        return Check(words.imports, definitions, lines, (*made, *remark, f"assert not ({test}).any()"))
+        return Check(words.imports, definitions, lines, (*made, *remark, f"assert not ({test}).any()"), problem)
     every = tuple(f"{name} = {words.leaves.format(side)}" for name, side in (("expected", "EXPECTED"), ("got", "GOT")))
     wide = "" if allowed.is_exact else words.wide  # outputs may differ in their dtypes
     test = _wrong(f"x{wide}", f"y{wide}", failing, words, allowed)
@@ -76,7 +81,45 @@ def element_check(failing: ShownFailure, recipe: Recipe, allowed: ScriptToleranc
         f'sys.exit(f"BUG: {{count}} elements {_says(failing)}" if count else 0)',
     )
     tested = (f"for x, y in {pairs}:", f"    assert not ({test}).any()")
-    return Check(words.imports, definitions, lines, (*every, *remark, *tested))
+    return Check(words.imports, definitions, lines, (*every, *remark, *tested), problem)
+
+
+def _check_of_places(failing: ShownFailure, leeway: Leeway, recipe: Recipe, allowed: ScriptTolerance) -> Check:
+    """Return the check of the wrong elements alone, each with all results that it may have."""
+    words = _words(recipe, failing.dtype)
+    output = "{}" if is_one_tensor(failing, recipe) else words.output
+    wide = words.wide if failing.dtype.startswith(("bfloat", "float8", "float4")) else ""
+    right = {place: _apart(numbers, allowed) for place, numbers in leeway.right.items()}
+    exact = allowed.is_exact
+    test = "got[i].item() not in right[i]" if exact else "not any(alike(got[i].item(), x) for x in right[i])"
+    near = f"math.isclose(x, y, rel_tol={allowed.rtol:g}, abs_tol={allowed.atol:g}) or (x != x and y != y)  # NaN, too"
+    definitions = () if exact else (f"def alike(x, y):\n    return {near}\n",)
+    listed = [f"    {place}: [{', '.join(map(str, numbers))}]," for place, numbers in right.items()]
+    made = (
+        *odd_numbers(listed),
+        f"# {_SEVERAL}",
+        "\n".join(("right = {", *listed, "}")),
+        f"got = {output.format('GOT', failing.index)}{wide}",
+        *(() if exact or failing.kind != Kind.WRONG_VALUE else (f"# {allowed.remark}",)),
+        f"wrong = [i for i in right if {test}]",
+    )
+    lines = (
+        *made,
+        "for i in wrong:",
+        """    print(f"{list(i)}: expected {' or '.join(map(str, right[i]))}, got {got[i].item()}")""",
+        f'sys.exit(f"BUG: {{len(wrong)}} of {{len(right)}} elements {_says(failing)}" if wrong else 0)',
+    )
+    return Check((*words.imports, "import math"), definitions, lines, (*made, "assert not wrong"))
+
+
+def _apart(numbers: tuple[Number, ...], allowed: ScriptTolerance) -> list[Number]:
+    """Return the numbers without those that the tolerance does not tell from an earlier one."""
+    kept: list[Number] = []
+    for number in numbers:
+        same = (math.isclose(number, x, rel_tol=allowed.rtol, abs_tol=allowed.atol) for x in kept)
+        if not any(same):
+            kept.append(number)
+    return kept
 
 
 def is_one_tensor(failing: ShownFailure, recipe: Recipe) -> bool:

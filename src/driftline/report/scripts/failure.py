@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from driftline.core.evidence import Evidence
+from driftline.core.evidence import Evidence, Number
 from driftline.core.tensors import Arrays
+
+
+@dataclass(frozen=True)
+class Leeway:
+    """What is right at the wrong elements, in an output with elements that have several right results: a specification
+    leaves them open, or rounding decides. A script then compares the wrong elements only. Without any, it cannot tell
+    right from wrong: the output is a choice, such as the index of a maximum, and other choices are as good.
+    """
+
+    right: Mapping[tuple[int, ...], tuple[Number, ...]]  # the expected result first
 
 
 @dataclass(frozen=True)
@@ -21,6 +32,7 @@ class ShownFailure:
     memory: int = 8 << 30  # bytes that it might use
     expected: Arrays = field(default_factory=dict)  # the outputs of the unoptimised program, where they are known
     right: Arrays = field(default_factory=dict)  # the outputs in float64, rounded once to their dtypes
+    leeway: Leeway | None = None
 
     @property
     def outputs(self) -> int:

@@ -12,6 +12,8 @@ from driftline.core.target import Target
 from driftline.report.scripts.parts import ON_CUDA, WITH_GRADIENTS, WITHOUT_ONEDNN
 from driftline.report.scripts.recipe import Recipe
 
+# Text of a module that may write to its own tensors in a call.
+_HAS_STATE = re.compile(r"register_buffer|\bself\.\w+(?:\.\w+_\(|\[[^\]]*\]\s*=[^=]|\s*[-+*/%|&^@]=)")
 _LEAVES = "from torch.utils._pytree import tree_leaves"
 
 
@@ -32,7 +34,11 @@ def torch_results(base: Recipe, target: Target, call: ScriptCall | None) -> Reci
     )
     if target.device != "cpu":
         return _on_cuda(base, target, call.call)
-    return replace(base, expected=base.expected.format("function"), got=base.expected.format(call.call))
+    # The compiled module must not see what the expected run has written.
+    function = "copy.deepcopy(function)" if _is_module(base) and _HAS_STATE.search(_text(base)) else "function"
+    imports = (*base.imports, "import copy")
+    got = base.expected.format(call.call)
+    return replace(base, imports=imports, expected=base.expected.format(function), got=got)
 
 
 def _on_cuda(base: Recipe, target: Target, compiled: str) -> Recipe:
