@@ -8,6 +8,7 @@ from driftline.core.text import first_line, normalise_message, telling_line
 from driftline.core.verdict import Kind
 from driftline.report.export.subject import Subject
 
+TELLING = 20  # characters of a message that is unlikely to stand in another one
 ALIKE = 0.9  # of two messages without numbers, names and places
 
 
@@ -19,7 +20,8 @@ def another_error(subject: Subject, errors: str) -> str:
     shown = errors.partition("BUG: ")[2].strip()
     if subject.kind != Kind.ERROR or not wanted or not shown:
         return ""
-    if told_alike(wanted, shown):
+    said = telling_line(wanted.partition(": ")[2])
+    if told_alike(wanted, shown) or (len(said) >= TELLING and said in shown):  # a command wraps its compiler's error
         return ""
     return f"another error comes than the one of its title: {first_line(shown, 200)}"
 
