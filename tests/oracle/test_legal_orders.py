@@ -10,8 +10,10 @@ import pytest
 import torch
 from torch_programs import Program
 
+from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import declared
 from driftline.oracle.shadow.tape import contracted_terms
+from driftline.oracle.shadow.torch.einsum import has_other_order
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -144,6 +146,66 @@ def test_the_terms_of_an_einsum_are_those_of_all_contracted_indices() -> None:
     a, b, c = torch.ones(2, 3), torch.ones(3, 5), torch.ones(5, 7)
     assert contracted_terms(("ij,jk,kl->il", a, b, c)) == 15
     assert contracted_terms(("ij,jk->ik", a, b)) == 0  # one product: its own rule knows
+
+
+def contracted(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    return torch.einsum("bij,bjk,k->bi", x, y, z)
+
+
+def from_left(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> Array:
+    with torch.backends.opt_einsum.flags(enabled=False):
+        total: Array = contracted(x, y, z).numpy()
+        return total
+
+
+def test_an_einsum_of_three_may_be_contracted_from_the_left() -> None:
+    """Its first product is a subnormal number there, which is rounded coarsely; in torch's own order it is not."""
+    x, y, z = torch.full((2, 7, 3), 1e-45), torch.full((2, 3, 1), 1.6), torch.tensor([-1.7014117e38])
+    program = Program(contracted, x, y, z)
+    total = from_left(x, y, z)
+    assert not np.allclose(total, program.native["output"], rtol=0.1)
+    assert program.judge({"output": total}).finding is None
+
+
+def test_the_other_order_of_an_einsum_is_tried_where_there_is_one() -> None:
+    a, b, c = torch.zeros(16, 3), torch.zeros(3, 20), torch.zeros(20, 1)
+    assert has_other_order("ij,jk,kl->il", (a, b, c))
+    assert not has_other_order("ij,jk,kl->il", (a[:1], b, torch.zeros(20, 30)))  # from left to right is best
+    assert not has_other_order("ij,jk->ik", (a, b))
+    assert not has_other_order("a,b,ab->", (torch.zeros(4000), torch.zeros(4000), torch.zeros(4000, 4000)))  # too large
+
+
+@pytest.mark.parametrize("after", [lambda y: y, lambda y: y.add_(0.5).view(-1), lambda y: y.t().contiguous()])
+def test_an_einsum_of_three_with_a_wrong_element_is_found(after: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y, z = (torch.randn(*shape, generator=generator) for shape in ((2, 7, 3), (2, 3, 1), (1,)))
+    program = Program(lambda x, y, z: after(contracted(x, y, z)), x, y, z)
+    total = after(torch.from_numpy(from_left(x, y, z))).numpy()
+    assert program.judge({"output": total}).finding is None
+    wrong = total.copy()
+    wrong.reshape(-1)[3] += 1e-2
+    found = program.judge({"output": wrong}).finding
+    assert found and found.evidence.wrong == 1
+
+
+@pytest.mark.parametrize(
+    ("got", "wrong"),
+    [
+        ([np.nan, np.nan, np.inf], False),
+        ([np.inf, -np.inf, np.inf], False),
+        ([np.inf, np.nan, np.inf], False),
+        ([3.0, -np.inf, np.inf], True),
+        ([np.inf, np.inf, np.inf], True),
+        ([np.inf, -np.inf, np.nan], True),
+    ],
+)
+def test_infinities_of_both_signs_meet_in_one_order_of_an_einsum(got: list[float], wrong: bool) -> None:
+    x = torch.tensor([[[0.2, 2.5], [1.2, 0.2], [-1.8, 0.3]]])
+    y, z = torch.tensor([[[-1.0], [0.5]]]), torch.tensor([torch.inf])
+    program = Program(contracted, x, y, z)
+    assert np.isnan(program.native["output"]).tolist() == [[True, True, False]]
+    assert from_left(x, y, z).tolist() == [[np.inf, -np.inf, np.inf]]
+    assert bool(program.judge({"output": np.float32([got])}).finding) is wrong
 
 
 def test_an_infinity_from_a_divisor_that_rounds_to_zero_has_either_sign() -> None:

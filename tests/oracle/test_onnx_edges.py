@@ -27,7 +27,7 @@ def finds(model: str, given: dict[str, Any], got: Any) -> bool:
 
 def judged(model: str, given: dict[str, Any], got: Any) -> JudgedOutputs:
     """The judgement on this output of the model, as in `finds`."""
-    built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> edge {model}')
+    built = _built(model)
     doubles = "double" in model
     arrays = {name: _array(value, doubles) for name, value in given.items()}
     native = _evaluated(built, arrays)
@@ -39,6 +39,10 @@ def judged(model: str, given: dict[str, Any], got: Any) -> JudgedOutputs:
     (name, expected), *_ = native.items()
     output = np.asarray(got).astype(expected.dtype).reshape(expected.shape)
     return judge_outputs({name: output}, native, player.reference(), ask)
+
+
+def _built(model: str) -> Any:
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> edge {model}')
 
 
 def _array(value: Any, doubles: bool) -> Array:
@@ -95,6 +99,54 @@ class TestPartialResults:
         given = {"x": [[INF, 3.0, 0.0, 0.0]], "w": [[1.0], [-LARGEST], [0.0], [0.0]]}
         assert not finds(self.matmul, given, [[NAN]])
         assert finds(self.matmul, given | {"w": [[1.0], [-1.0], [0.0], [0.0]]}, [[NAN]])
+
+
+RECURRENT = {
+    "RNN": ("(float[1,1,4] x, float[1,1,4] w, float[1,1,1] r, float[1,1,1] h) => (float[1,1,1,1] y)"
+            " { y = RNN<hidden_size=1>(x, w, r, , , h) }", -1.0),
+    "GRU": ("(float[1,1,4] x, float[1,3,4] w, float[1,3,1] r, float[1,1,1] h) => (float[1,1,1,1] y)"
+            " { y = GRU<hidden_size=1>(x, w, r, , , h) }", 1.0),
+    "LSTM": ("(float[1,1,4] x, float[1,4,4] w, float[1,4,1] r, float[1,1,1] h) => (float[1,1,1,1] y)"
+             " { y = LSTM<hidden_size=1>(x, w, r, , , h) }", 0.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+class TestGates:
+    """A gate is a sum like that of a matrix product: in some orders it overflows, and the gate is shut or open."""
+
+    terms = np.array([0.8, 0.8, -0.8, -0.75])
+
+    def given(self, name: str, x: Array) -> dict[str, Any]:
+        gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[name]
+        return {"x": [[x]], "w": np.ones((1, gates, 4)), "r": np.ones((1, gates, 1)), "h": [[[-1.13]]]}
+
+    def test_an_order_in_which_the_sum_overflows(self, name: str) -> None:
+        model, shut = RECURRENT[name]
+        assert not finds(model, self.given(name, self.terms * LARGEST), shut)
+
+    def test_a_state_that_overflows(self, name: str) -> None:
+        """The step after it may have any result, too; the sequence beside it may not."""
+        model, _ = RECURRENT[name]
+        longer = {"float[1,1,4] x": "float[2,2,4] x", "float[1,1,1] h": "float[1,2,1] h", "1,1,1,1] y": "2,1,2,1] y"}
+        for one, other in longer.items():
+            model = model.replace(one, other)
+        small = np.array([0.1, 0.2, -0.3, 0.4])
+        given = self.given(name, small) | {
+            "x": [[self.terms * LARGEST, small], [small, small]],
+            "h": [[[-1.13], [0.5]]],
+        }
+        right = _evaluated(_built(model), {key: _array(value, False) for key, value in given.items()})["y"]
+        assert not finds(model, given, np.where(np.arange(2)[None, None, :, None] == 0, 0.3, right))
+        assert finds(model, given, right + np.array([0.0, 1e-3])[None, None, :, None])
+
+    def test_gates_within_the_range_are_judged(self, name: str) -> None:
+        model, shut = RECURRENT[name]
+        assert finds(model, self.given(name, self.terms * LARGEST / 8), shut)
+        given = self.given(name, np.array([0.1, 0.2, -0.3, 0.4]))
+        right = _evaluated(_built(model), {key: _array(value, False) for key, value in given.items()})["y"]
+        assert not finds(model, given, right * (1 + 1e-7))
+        assert finds(model, given, right + 1e-3)
 
 
 class TestEqualTerms:
@@ -228,7 +280,7 @@ def test_weights_of_an_interpolation_are_shared() -> None:
         y = Resize<mode="cubic", coordinate_transformation_mode="half_pixel">(x, "", "", s) }"""
     x = np.random.default_rng(0).standard_normal((32, 7, 3, 1)).astype(np.float32)
     given = {"x": x, "s": [32, 7, 5, 3]}
-    built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> edge {model}')
+    built = _built(model)
     (exact,) = OnnxShadow(built, {"x": x, "s": np.array([32, 7, 5, 3])}).reference().values()
     assert not finds(model, given, exact * (1 + np.array([0.0, 1.5e-7, -1.5e-7])))
     assert finds(model, given, exact * (1 + np.array([0.0, 4e-6, 0.0])))

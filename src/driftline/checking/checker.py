@@ -907,7 +907,7 @@ def _read_sample(found: SampleFiles, native: Path, ask: AskArithmetic, room: int
     return ReferenceSample(
         native=load_tensors(handed(native), most=room),
         exact=load_tensors(handed(found.exact), most=2 * room) if found.exact else None,
-        spread=load_tensors(handed(found.spread), most=2 * room) if found.spread else {},
+        spread=load_tensors(handed(found.spread), most=4 * room) if found.spread else {},
         refusal=found.refusal,
         around=found.around,
         note=found.note,

@@ -2,8 +2,9 @@
 
 A float passes if it lies within the estimated rounding error, which has three sources: the rounding of the result
 itself, the change of the float64 result when inputs move by one rounding error (conditioning), and the error of the
-unoptimised run against float64 (the noise of the algorithm). The factors are generous: this rule may miss small errors
-but must not raise false alarms.
+unoptimised run against float64 (the noise of the algorithm). Steps that rounding decides may fall to either side too,
+where the reference can tell which ones (`references/jax_steps.py`). The factors are generous: this rule may miss small
+errors but must not raise false alarms.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ WORST_NATIVE_ERROR = 4.0
 RMS_NATIVE_ERROR = 16.0
 TENSOR_SCALE = 4.0
 QUANTA = 4.0  # in place of both spreads where the effect of quanta was measured at each step
+STEPS = "steps:"  # prefix of an output's name, in a spread, for how far its elements move by steps
 # Without a float64 run the algorithm's noise is unknown: allow this many roundings of the largest element.
 BLIND = 64.0
 
@@ -39,6 +41,7 @@ class Expected:
     native: Array
     exact: Array | None
     spread: Array | None  # NaN where terms overflow on the way
+    steps: Array | None = None  # how far steps and choices move the elements if they fall to another side
     by_quanta: bool = False  # the spread measures quanta at each step, not the rounding of inputs
 
 
@@ -67,10 +70,12 @@ def _compare_exactly(got: Array, expected: Expected) -> Comparison:
     wrong = got != expected.native
     if expected.exact is not None and expected.exact.dtype == got.dtype:
         wrong &= got != expected.exact  # a step (floor, a comparison) that rounding may decide either way
-    if not wrong.any():
-        return Comparison()
     with np.errstate(all="ignore"):
         far = np.abs(got.astype(np.float64) - expected.native.astype(np.float64))
+    if expected.steps is not None:
+        wrong &= ~(far <= expected.steps)
+    if not wrong.any():
+        return Comparison()
     return Comparison(Kind.WRONG_VALUE, _evidence(expected.native, got, wrong, far))
 
 
@@ -105,7 +110,8 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
 
         # Where the program's own arithmetic overflows or loses a NaN but float64 does not, either result is legal.
         same = _class(native) == _class(stored)
-        judged = same & np.isfinite(spread)
+        steps = np.zeros(value.shape) if expected.steps is None else expected.steps
+        judged = same & np.isfinite(spread) & np.isfinite(steps)
         if expected.by_quanta:  # eight bits cannot hold NaN or infinities
             judged &= np.isfinite(stored)
         wrong_class = judged & (_class(value) != _class(stored))
@@ -115,9 +121,7 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         # At the edge of the range, rounding decides between the largest number and infinity. Far beyond the range, and
         # for an exact infinity, the largest number means that the result was clamped.
         largest = float(ml_dtypes.finfo(dtype).max)
-        near_overflow = np.abs(np.abs(exact) - largest) <= 4 * unit * largest + SPREAD * np.nan_to_num(
-            spread, posinf=np.inf
-        )
+        near_overflow = np.abs(np.abs(exact) - largest) <= 4 * unit * largest + SPREAD * np.fmax(spread, 0.0)
         wrong_class &= ~(near_overflow & ~np.isnan(value))
         unjudged = int((~judged).sum())
         if wrong_class.any():
@@ -128,6 +132,7 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         allowed = _steps(got) * unit * np.where(finite, np.abs(exact), 0.0) + _allowance(
             exact, native, spread, finite, unit, tiny, blind=expected.exact is None, by_quanta=expected.by_quanta
         )
+        allowed = allowed + np.where(finite, steps, 0.0) * (1 + OWN_ROUNDING * unit)
         error = np.where(finite, np.abs(value - exact), 0.0)
         ratio = error / allowed
         worst = np.unravel_index(int(np.argmax(ratio)), ratio.shape)

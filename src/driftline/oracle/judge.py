@@ -21,7 +21,7 @@ from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.arithmetic import declared, has_subnormals
 from driftline.oracle.choice import Tolerance
-from driftline.oracle.compare import QUANTA, SPREAD, Expected, compare_values, flipped_zero
+from driftline.oracle.compare import QUANTA, SPREAD, STEPS, Expected, compare_values, flipped_zero
 from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.specification import CLAUSES
 from driftline.oracle.statistics import POOLED_LIMIT, pooled
@@ -294,7 +294,7 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
         exact = sample.exact.get(name) if sample.exact else None
         if exact is not None and exact.shape != native.shape:
             exact = None
-        side = Expected(native, exact, spread.get(name), by_quanta=bool(storage))
+        side = Expected(native, exact, spread.get(name), sample.spread.get(STEPS + name), by_quanta=bool(storage))
         comparison = compare_values(array, side, trait.signed_zero)
         found = replace(comparison.evidence, output=name)
         if comparison.kind:

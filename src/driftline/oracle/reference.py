@@ -2,7 +2,8 @@
 
 Runs in a worker of the program's framework. For each input sample it writes `native` (the program's own dtypes) and
 `exact` (float64). The rounding noise is asked of the shadow, later and only if needed. For frameworks without a shadow
-`spread` is written instead: how far the result moves when each input moves by one rounding.
+`spread` is written instead: how far the result moves when each input moves by one rounding, and how far
+steps move it that rounding may decide.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from driftline.core.task import Context, Task
 from driftline.core.tensors import Array, Arrays, is_float, load_tensors, save_tensors
 from driftline.core.text import first_line
 from driftline.oracle.arithmetic import IEEE
-from driftline.oracle.references.base import ExactRun, NoExactReference, ReferenceRun, RefusingRun, StoredRun
+from driftline.oracle.compare import STEPS
+from driftline.oracle.references.base import (
+    ExactRun,
+    NoExactReference,
+    ReferenceRun,
+    RefusingRun,
+    SteppedRun,
+    StoredRun,
+)
 from driftline.oracle.shadow.player import Shadow
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram, ProgramChanged
@@ -202,7 +211,35 @@ def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> t
         return None, spread, str(reason)
     spread = _spread(plain.exact, lifted, arrays, exact)
     _mark_overflows(spread, plain.exact, lifted, arrays, native)
+    if isinstance(reference, SteppedRun):
+        spread |= _steps(reference, lifted, exact)
     return exact, spread, ""
+
+
+def _steps(reference: SteppedRun, arrays: Arrays, exact: Arrays) -> Arrays:
+    """Return how far the steps that rounding decides move each element of the outputs, also of integers and booleans,
+    named with the prefix `STEPS`."""
+    steps: Arrays = {}
+    try:
+        runs = reference.stepped(arrays)
+    except Exception:  # a run on another path may fail where the program does not
+        return {}
+    for name, center in exact.items():
+        other = [run[name] for run in runs if run[name].shape == center.shape and center.size]
+        if not other or center.dtype.kind not in "biuf":
+            continue
+        moved = np.max([_moved_by_step(each, center) for each in other], axis=0)
+        if moved.any():
+            steps[STEPS + name] = moved
+    return steps
+
+
+def _moved_by_step(one: Array, center: Array) -> Array:
+    """Return how far a pushed run moves each element; infinite where it becomes or ceases to be finite."""
+    with np.errstate(all="ignore"):
+        moved = np.abs(one.astype(np.float64) - center.astype(np.float64))
+    same = (one == center) | ((one != one) & (center != center))
+    return np.where(same, 0.0, np.where(np.isfinite(moved), moved, np.inf))
 
 
 def measure_storage(reference: ReferenceRun, arrays: Arrays, storage: str) -> Arrays | None:

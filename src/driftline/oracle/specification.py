@@ -102,6 +102,13 @@ _TORCH = (
         " element and another for many",
     ),
     Clause(
+        "torch.einsum-order",
+        ("einsum",),
+        "three operands or more may be multiplied from left to right or in another order: an infinity may meet a zero"
+        " or not",
+        "PyTorch documentation, torch.einsum: from left to right, or in the order that opt_einsum finds, if installed",
+    ),
+    Clause(
         COMPLEX_NONFINITE,
         (),  # every operation that computes with complex numbers
         "what complex arithmetic makes of NaN and infinities depends on how it is written out in real numbers",

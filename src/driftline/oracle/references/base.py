@@ -35,6 +35,14 @@ class ExactRun(ReferenceRun, Protocol):
 
 
 @runtime_checkable
+class SteppedRun(ExactRun, Protocol):
+    """A reference run that can also let steps and choices fall to either side."""
+
+    def stepped(self, arrays: Arrays) -> list[Arrays]:
+        """Run in float64 a few times, with the arguments of steps pushed as far as rounding may move them."""
+
+
+@runtime_checkable
 class StoredRun(ExactRun, Protocol):
     """A reference run that can also keep intermediate values in fewer bits."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,14 @@ from driftline.backends.xla import call, leaves_of, load_with_own_precision
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
 from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.references.jax_steps import (
+    MOST_OPERATIONS,
+    NOISY_RUNS,
+    PUSHED_RUNS,
+    JaxRun,
+    NoisyJaxRun,
+    PushedJaxRun,
+)
 from driftline.programs.opened import OpenedProgram
 
 
@@ -37,6 +46,26 @@ class JaxReference:
 
     def exact(self, arrays: Arrays) -> Arrays:
         """Run the traced program in float64. Raises `NoExactReference` if that is not possible."""
+        return self._in_float64(arrays, [JaxRun()])[0]
+
+    def stepped(self, arrays: Arrays) -> list[Arrays]:
+        """Run the traced program in float64 with the arguments of its steps pushed as far as rounding may move them.
+        Returns the outputs of each run; none if no step depends on rounding, or the program is too long."""
+        exact = JaxRun()
+        self._in_float64(arrays, [exact])
+        steps = exact.steps
+        if not steps.exact or steps.operations > MOST_OPERATIONS:
+            return []
+        self._in_float64(arrays, [NoisyJaxRun(steps, seed) for seed in range(NOISY_RUNS)])
+        if not any(reach.any() for each in steps.reach for reach in each):
+            return []
+        outputs: list[Arrays] = []
+        for number in range(PUSHED_RUNS):
+            with contextlib.suppress(NoExactReference):  # on another path a loop may not end, or an array be too short
+                outputs += self._in_float64(arrays, [PushedJaxRun(steps, number)])
+        return outputs
+
+    def _in_float64(self, arrays: Arrays, runs: Sequence[JaxRun]) -> list[Arrays]:
         import jax
 
         narrow = {name: array.astype(self._dtypes[name]) for name, array in arrays.items()}
@@ -45,8 +74,10 @@ class JaxReference:
                 trace, shapes = jax.make_jaxpr(lambda a: leaves_of(call(self._live, a)), return_shape=True)(narrow)
             with precision(True, arrays):
                 # JAX flattens a dict in the order of its sorted keys
-                results = evaluate(trace.jaxpr, trace.consts, [arrays[name] for name in sorted(arrays)])
-            return {name: np.asarray(value) for name, value in zip(sorted(shapes), results, strict=True)}
+                given = [arrays[name] for name in sorted(arrays)]
+                played = [evaluate(trace.jaxpr, trace.consts, given, run) for run in runs]
+            names = sorted(shapes)
+            return [{n: np.asarray(v) for n, v in zip(names, results, strict=True)} for results in played]
         except NoExactReference:
             raise
         except Exception as error:
@@ -97,8 +128,9 @@ def _arrays(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, (bool, int, float, complex)) else leaf, tree)
 
 
-def evaluate(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
-    """Evaluate a jaxpr in float64, operation by operation, including its inner jaxprs."""
+def evaluate(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any], run: JaxRun) -> list[Any]:
+    """Evaluate a jaxpr in float64, operation by operation, including its inner jaxprs. `run` computes the results of
+    each operation, with errors or without."""
     values: dict[Any, Any] = {}
 
     def read(atom: Any) -> Any:
@@ -108,7 +140,11 @@ def evaluate(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> 
         values.update(zip(variables, map(lift, given), strict=True))
     for equation in jaxpr.eqns:
         operands = [read(atom) for atom in equation.invars]
-        results = _HIGHER.get(equation.primitive.name, _apply)(equation, operands)
+        higher = _HIGHER.get(equation.primitive.name)
+        if higher:
+            results = higher(equation, operands, run)
+        else:
+            results = run.compute(equation, operands, partial(_apply, equation))
         values.update(zip(equation.outvars, map(lift, results), strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 
@@ -168,32 +204,32 @@ def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
     return results if primitive.multiple_results else [results]
 
 
-def _inline(key: str) -> Callable[[Any, list[Any]], list[Any]]:
-    def run(equation: Any, operands: list[Any]) -> list[Any]:
-        return _closed(equation.params[key], operands)
+def _inline(key: str) -> Callable[[Any, list[Any], JaxRun], list[Any]]:
+    def inner(equation: Any, operands: list[Any], run: JaxRun) -> list[Any]:
+        return _closed(equation.params[key], operands, run)
 
-    return run
-
-
-def _closed(program: Any, operands: Sequence[Any]) -> list[Any]:
-    return evaluate(getattr(program, "jaxpr", program), getattr(program, "consts", ()), operands)
+    return inner
 
 
-def _cond(equation: Any, operands: list[Any]) -> list[Any]:
+def _closed(program: Any, operands: Sequence[Any], run: JaxRun) -> list[Any]:
+    return evaluate(getattr(program, "jaxpr", program), getattr(program, "consts", ()), operands, run)
+
+
+def _cond(equation: Any, operands: list[Any], run: JaxRun) -> list[Any]:
     branches = equation.params["branches"]
-    return _closed(branches[int(np.clip(int(operands[0]), 0, len(branches) - 1))], operands[1:])
+    return _closed(branches[int(np.clip(int(operands[0]), 0, len(branches) - 1))], operands[1:], run)
 
 
-def _while(equation: Any, operands: list[Any]) -> list[Any]:
+def _while(equation: Any, operands: list[Any], run: JaxRun) -> list[Any]:
     p = equation.params
     condition, rest = operands[: p["cond_nconsts"]], operands[p["cond_nconsts"] :]
     body, state = rest[: p["body_nconsts"]], rest[p["body_nconsts"] :]
-    while bool(_closed(p["cond_jaxpr"], [*condition, *state])[0]):
-        state = _closed(p["body_jaxpr"], [*body, *state])
+    while bool(_closed(p["cond_jaxpr"], [*condition, *state], run)[0]):
+        state = _closed(p["body_jaxpr"], [*body, *state], run)
     return state
 
 
-def _scan(equation: Any, operands: list[Any]) -> list[Any]:
+def _scan(equation: Any, operands: list[Any], run: JaxRun) -> list[Any]:
     import jax.numpy as jnp
 
     p = equation.params
@@ -202,7 +238,7 @@ def _scan(equation: Any, operands: list[Any]) -> list[Any]:
     steps: list[list[Any]] = []
     order = range(p["length"])
     for index in reversed(order) if p["reverse"] else order:
-        results = _closed(p["jaxpr"], [*constants, *carry, *(values[index] for values in series)])
+        results = _closed(p["jaxpr"], [*constants, *carry, *(values[index] for values in series)], run)
         carry = results[:carried]
         steps.append(results[carried:])
     if p["reverse"]:
@@ -212,7 +248,7 @@ def _scan(equation: Any, operands: list[Any]) -> list[Any]:
     return [*carry, *(jnp.stack(column) for column in zip(*steps, strict=True))]
 
 
-_HIGHER: dict[str, Callable[[Any, list[Any]], Sequence[Any]]] = {
+_HIGHER: dict[str, Callable[[Any, list[Any], JaxRun], Sequence[Any]]] = {
     "jit": _inline("jaxpr"),
     "pjit": _inline("jaxpr"),
     "closed_call": _inline("call_jaxpr"),

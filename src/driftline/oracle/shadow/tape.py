@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from driftline.oracle.shadow.call import schema_argument
+from driftline.oracle.shadow.torch.einsum import EITHER_ORDER, has_other_order
 from driftline.oracle.shadow.torch.foreign import OwnKernel, body_of, results_of, written_by
 from driftline.oracle.shadow.torch.higher_order import is_higher_order, run_plainly
 from driftline.oracle.shadow.torch.rules import is_foreign
@@ -139,6 +140,10 @@ class TapeRecorder(TorchDispatchMode):
             self._remember(tensor, found)
         return found
 
+    def open_order(self, own: torch.Tensor, other: torch.Tensor) -> None:
+        """Record that the value `own` may as well be `other`, which has been computed in another legal order."""
+        self._append(TapeNode(EITHER_ORDER, *self._placed((own, other), {})), own)
+
     def _kept(self, tensor: torch.Tensor, number: int) -> torch.Tensor:
         """Return a copy of a constant, or the tensor itself if it is large: the weights of a large model are copied
         only before an operation writes to them."""
@@ -248,7 +253,8 @@ class OpenOrder(TorchFunctionMode):
     """Detects sums whose order torch leaves open, while a recorder is active.
 
     An einsum of three or more operands is defined as one sum over all contracted indices. torch computes it as a chain
-    of products, which the tape shows, but a compiler may as well add up all terms in one loop.
+    of products, which the tape shows, but a compiler may as well add up all terms in one loop, or multiply the operands
+    in the other order that torch documents. That one is recorded too.
     """
 
     def __init__(self, recorder: TapeRecorder) -> None:
@@ -261,16 +267,34 @@ class OpenOrder(TorchFunctionMode):
         before = self._recorder.terms
         self._recorder.terms = contracted_terms(args)
         try:
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
+            self._record_other(func, args, result)
+            return result
         finally:
             self._recorder.terms = before
+
+    def _record_other(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
+        """Contract the operands from left to right too, where torch has done so in another order."""
+        operands = operands_of(args)
+        tensors = [each for each in (*operands, result) if isinstance(each, torch.Tensor)]
+        if len(tensors) <= len(operands) or _has_no_values(tensors, {}) or not has_other_order(args[0], operands):
+            return
+        with torch.no_grad(), torch.backends.opt_einsum.flags(enabled=False):
+            self._recorder.open_order(result, func(*args))
+
+
+def operands_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the operands of an einsum whose equation is a text; none for other forms."""
+    if not args or not isinstance(args[0], str):
+        return ()
+    return tuple(args[1]) if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
 
 
 def contracted_terms(args: tuple[Any, ...]) -> float:
     """Return the number of products that an einsum of three or more operands adds up, or 0 for other arguments."""
-    if not args or not isinstance(args[0], str):
+    operands = operands_of(args)
+    if not operands:
         return 0.0
-    operands = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
     left, arrow, right = args[0].replace(" ", "").partition("->")
     inputs = left.split(",")
     if len(operands) < 3 or not arrow or "." in left:

@@ -7,7 +7,7 @@ formula for the whole operator would be sound. The evaluator's corrections use t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ class RecurrentSteps(Protocol):
 
     def round(self, result: Array) -> Array: ...
     def function(self, result: Array, through: float = 0.0) -> Array: ...
-    def dot(self, left: Array, right: Array) -> Array: ...
+    def total(self, products: Sequence[tuple[Array, Array]], *addends: Array) -> Array: ...
 
 
 class PlainSteps:
@@ -32,8 +32,9 @@ class PlainSteps:
     def function(self, result: Array, through: float = 0.0) -> Array:
         return result
 
-    def dot(self, left: Array, right: Array) -> Array:
-        return np.asarray(left @ right)
+    def total(self, products: Sequence[tuple[Array, Array]], *addends: Array) -> Array:
+        """Return the sum of some matrix products and of numbers that are added to them."""
+        return np.asarray(sum((*(left @ right for left, right in products), *addends)))
 
 
 Activation = Callable[[Array], Array]
@@ -90,8 +91,7 @@ def _clipped(function: Activation, clip: float | None) -> Activation:
 
 def _rnn(steps: RecurrentSteps, parts: dict[str, Array], acts: list[Activation], attributes: dict[str, Any]) -> Cell:
     def cell(x: Array, h: Array, c: Array | None) -> tuple[Array, Array | None]:
-        total = steps.dot(x, parts["w"].T) + steps.dot(h, parts["r"].T) + parts["wb"] + parts["rb"]
-        return acts[0](steps.round(total)), c
+        return acts[0](steps.total([(x, parts["w"].T), (h, parts["r"].T)], parts["wb"], parts["rb"])), c
 
     return cell
 
@@ -105,13 +105,13 @@ def _gru(steps: RecurrentSteps, parts: dict[str, Array], acts: list[Activation],
     linear = attributes.get("linear_before_reset")
 
     def cell(x: Array, h: Array, c: Array | None) -> tuple[Array, Array | None]:
-        z = f(steps.round(steps.dot(x, wz.T) + steps.dot(h, rz.T) + wbz + rbz))
-        r = f(steps.round(steps.dot(x, wr.T) + steps.dot(h, rr.T) + wbr + rbr))
+        z = f(steps.total([(x, wz.T), (h, rz.T)], wbz, rbz))
+        r = f(steps.total([(x, wr.T), (h, rr.T)], wbr, rbr))
         if linear:
-            hidden = steps.round(r * steps.round(steps.dot(h, rh.T) + rbh))
+            hidden = steps.round(r * steps.total([(h, rh.T)], rbh))
         else:
-            hidden = steps.round(steps.dot(steps.round(r * h), rh.T) + rbh)
-        new = g(steps.round(steps.dot(x, wh.T) + hidden + wbh))
+            hidden = steps.total([(steps.round(r * h), rh.T)], rbh)
+        new = g(steps.total([(x, wh.T)], hidden, wbh))
         return steps.round(steps.round((1.0 - z) * new) + steps.round(z * h)), c
 
     return cell
@@ -124,12 +124,12 @@ def _lstm(steps: RecurrentSteps, parts: dict[str, Array], acts: list[Activation]
 
     def cell(x: Array, h: Array, c: Array | None) -> tuple[Array, Array | None]:
         assert c is not None
-        total = steps.dot(x, parts["w"].T) + steps.dot(h, parts["r"].T) + parts["wb"] + parts["rb"]
-        gate_i, gate_o, gate_f, gate_c = np.split(steps.round(total), 4, axis=-1)
-        i = f(steps.round(gate_i + p_i * c))
-        forget = steps.round(1.0 - i) if coupled else f(steps.round(gate_f + p_f * c))
+        gates = steps.total([(x, parts["w"].T), (h, parts["r"].T)], parts["wb"], parts["rb"])
+        gate_i, gate_o, gate_f, gate_c = np.split(gates, 4, axis=-1)
+        i = f(steps.total([], gate_i, p_i * c))
+        forget = steps.round(1.0 - i) if coupled else f(steps.total([], gate_f, p_f * c))
         new = steps.round(steps.round(forget * c) + steps.round(i * g(gate_c)))
-        o = f(steps.round(gate_o + p_o * new))
+        o = f(steps.total([], gate_o, p_o * new))
         return steps.round(o * h_of(new)), new
 
     return cell

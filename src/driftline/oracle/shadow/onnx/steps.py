@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,15 @@ class Steps:
     def dot(self, left: Array, right: Array) -> Array:
         result = left @ right
         return self._disturbed(result, lambda: self._dot_size(left, right, result))
+
+    def total(self, products: Sequence[tuple[Array, Array]], *addends: Array) -> Array:
+        """Return the sum of some matrix products and of numbers that are added to them, as infinity or NaN where the
+        terms overflow in some order."""
+        result = self.round(np.asarray(sum((*(self.dot(left, right) for left, right in products), *addends))))
+        if self.noise is None:
+            return result
+        sizes = (*(finite_size(left) @ finite_size(right) for left, right in products), *map(finite_size, addends))
+        return self.overflow(result, np.broadcast_to(sum(sizes), result.shape))
 
     def sum(self, x: Array, axes: tuple[int, ...]) -> Array:
         return self._summed(x, axes, 1)

@@ -12,6 +12,7 @@ from driftline.core.tensors import Array
 from driftline.oracle.shadow.call import schema_argument
 from driftline.oracle.shadow.decisions import DRAWN, other_places
 from driftline.oracle.shadow.marks import marks_of
+from driftline.oracle.shadow.torch.einsum import orders_differ
 from driftline.oracle.shadow.torch.rules import is_cast, is_exact, name_of
 from driftline.oracle.specification import COMPLEX_NONFINITE, clauses_of
 
@@ -150,6 +151,12 @@ def _gradient_at_nan(
     return argument.isnan()
 
 
+def _contracted(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
+) -> torch.Tensor | None:
+    return orders_differ(*args[:2])
+
+
 _RULES = {
     "torch.cast-out-of-range": _cast,
     "torch.shift-beyond-width": _shift,
@@ -161,6 +168,7 @@ _RULES = {
     "torch.sign-of-nan": _sign_of_nan,
     "torch.padding-times-infinity": _padded,
     "torch.gradient-at-nan": _gradient_at_nan,
+    "torch.einsum-order": _contracted,
 }
 
 

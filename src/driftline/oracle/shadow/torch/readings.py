@@ -10,6 +10,7 @@ import torch
 
 from driftline.oracle.shadow.call import schema_argument
 from driftline.oracle.shadow.onnx.readings import written_in_turns
+from driftline.oracle.shadow.torch.einsum import orders_differ
 from driftline.oracle.shadow.torch.rules import name_of
 
 
@@ -63,9 +64,18 @@ def _scatter(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result:
     return [torch.from_numpy(written) for written in turns]
 
 
+def _einsum(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> list[torch.Tensor]:
+    """Return the results of both orders. Where one of them is a number, terms overflow in doubles, and a third order
+    may have another result."""
+    own, other = args[:2]
+    numbers = orders_differ(own, other) & (own.isfinite() | other.isfinite())
+    return [] if bool(numbers.any()) else [own, other]
+
+
 _RULES: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any], torch.Tensor], list[torch.Tensor]]] = {
     "add": _complex_sum,
     "sub": _complex_sum,
+    "einsum": _einsum,
     "scatter": _scatter,
     "index_put": _scatter,
 }

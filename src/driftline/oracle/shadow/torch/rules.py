@@ -33,7 +33,7 @@ EXACT = {
     "upsample_nearest2d", "upsample_nearest3d", "view", "view_as_complex",
     "view_as_real", "where", "zero", "zeros", "zeros_like", "_conj", "_unsafe_view", "_unsafe_index",
     "_local_scalar_dense", "_reshape_alias", "complex", "real", "imag", "channel_shuffle", "max_unpool2d",
-    "max_unpool3d",
+    "max_unpool3d", "einsum",  # which selects the result of one order (einsum.py); its products are operations, too
     # choosing
     "abs", "amax", "amin", "aminmax", "argmax", "argmin", "argsort", "clamp", "clamp_max", "clamp_min", "clip",
     "cummax", "cummin", "fmax", "fmin", "hardtanh", "kthvalue", "max", "max_pool2d_with_indices",

@@ -17,6 +17,7 @@ from driftline.oracle.shadow.open_runs import Reading
 from driftline.oracle.shadow.quantised import moved_by_quanta
 from driftline.oracle.shadow.tape import TapeNode
 from driftline.oracle.shadow.torch.decisions import index_result
+from driftline.oracle.shadow.torch.einsum import EITHER_ORDER, EitherOrder
 from driftline.oracle.shadow.torch.open import open_elements, replaced
 from driftline.oracle.shadow.torch.readings import readings_of
 from driftline.oracle.shadow.torch.rules import amplitudes, joint_errors, name_of, products_of
@@ -147,9 +148,11 @@ class TorchMeasuringRun(TorchRun):
 class TorchNoisyRun(TorchRun):
     """A run with random errors of the sizes that the reference run recorded."""
 
-    def __init__(self, memory: TorchRunMemory, noise: NoiseSource) -> None:
+    def __init__(self, memory: TorchRunMemory, noise: NoiseSource, *, other_order: bool = False) -> None:
+        """With `other_order`, the results of the second order are taken where torch leaves the order open."""
         super().__init__(memory)
         self._noise = noise
+        self._other_order = other_order
 
     def given(self, constant: torch.Tensor, size: Array) -> torch.Tensor:
         moved = torch.from_numpy(self._noise.narrow(constant.resolve_conj().resolve_neg().numpy(), size))
@@ -158,6 +161,11 @@ class TorchNoisyRun(TorchRun):
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
         decision.observe(_floats(args))
         return args
+
+    def leave_open(
+        self, number: int, node: TapeNode, args: Any, kwargs: Any, results: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        return (EitherOrder.of_other(*args),) if self._other_order and node.target is EITHER_ORDER else results
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
         sizes, joint = self.memory.sizes[number], self.memory.joint[number]

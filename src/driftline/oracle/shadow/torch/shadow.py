@@ -139,7 +139,8 @@ class TorchShadow:
 
     def sample(self, number: int) -> Arrays:
         """Execute the tape with random errors, whose sizes are those of the reference run, and return the outputs."""
-        return self._play(TorchNoisyRun(self._memory, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
+        noise = NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)
+        return self._play(TorchNoisyRun(self._memory, noise, other_order=number % 4 in (1, 2)))
 
     def is_deciding(self) -> bool:
         """True if rounding can change a step or a choice. Known only after some samples."""
