@@ -11,8 +11,9 @@ import pytest
 import driftline
 from driftline.campaign.check.scripts import ScriptSettings, check_script_file
 from driftline.campaign.check.stored import case_to_run
+from driftline.campaign.explain.explanations import explain_bugs
 from driftline.campaign.explain.failing import find_failing
-from driftline.campaign.explain.scripts import ScriptLadder, ScriptRung, diagnose_script, export_failing
+from driftline.campaign.explain.scripts import ScriptLadder, ScriptRung, export_failing
 from driftline.checking.checker import Checker
 from driftline.checking.result import ReplayAnswer
 from driftline.core.errors import DriftlineError
@@ -193,8 +194,7 @@ def test_first_stage_that_differs_is_blamed(checker: Checker, store: Store, tmp_
     made = check_script_file(checker.pool, store, path, ScriptSettings(timeout=120.0))
     (bug,) = made.bugs.values()
     assert bug.id.startswith("aot_eager-")
-    failing = find_failing(bug.id, store, checker, scripts=True)
-    told = diagnose_script(checker, store, failing, budget=300.0).to_json()
+    (told,) = explain_bugs(checker, store, [bug.id], budget=300.0).bodies  # as `check SCRIPT --diagnose` does
     assert [rung["target"] for rung in told["ladder"]["rungs"]] == [DYNAMO_ALONE]
     assert told["summary"] == ["dynamo:eager is the first that differs. To blame is Dynamo, which captures the graphs."]
     explanation = in_full(store, bug.id).explanation
