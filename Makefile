@@ -17,8 +17,8 @@ AGAIN := --reruns 1 -raR --durations 30 --costs
 EXTRAS := all models lab docs dev
 HASHED := $(BIN)/python -m pip install --quiet --require-hashes --no-deps
 
-# The releases that stand in the written files stay; 3.11.5 is the oldest Python that all of them take.
-LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --no-python-downloads --generate-hashes \
+# The releases that stand in the written files stay.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-python-downloads --generate-hashes \
   --no-annotate --custom-compile-command "make lock"
 
 export PIP_REQUIRE_VIRTUALENV = 1
