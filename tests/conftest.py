@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from driftline.checking.checker import Checker
+from driftline.core.strangers import one_run
 from driftline.execute.pool import Pool
 from kept_nurseries import KeptNurseries, kept_nurseries, relieve
 
@@ -89,6 +90,13 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
         request.config.stash[_SHARED] = pool
         yield pool
         del request.config.stash[_SHARED]
+
+
+@pytest.fixture(autouse=True)
+def _no_strangers() -> Iterator[None]:
+    """Forget whose programs other tests of this process ran: a command is a process of its own."""
+    with one_run():
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

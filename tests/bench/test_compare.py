@@ -12,6 +12,7 @@ from handmade import row, run
 from driftline.bench.compare import compare_runs
 from driftline.bench.result import BenchRun, read_run
 from driftline.cli import run as command
+from driftline.core.errors import DriftlineError
 
 EAGER = row("eager", 1.0, 100, graphs=None)
 
@@ -118,3 +119,10 @@ def test_runs_of_different_sizes_are_not_compared(tmp_path: Path, capfd: pytest.
         run(EAGER, size=size).write(tmp_path / name)
     assert command(["bench", "compare", str(tmp_path / "old"), str(tmp_path / "new")]) == 2
     assert "measure both alike" in capfd.readouterr().err
+
+
+def test_a_file_nested_without_end_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "bench.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(DriftlineError):
+        read_run(path)

@@ -12,7 +12,7 @@ import pytest
 from driftline.backends import BACKENDS
 from driftline.cli import run
 from driftline.core.errors import DriftlineError
-from driftline.coverage import coverage_of
+from driftline.coverage import commands, coverage_of
 from driftline.coverage.levels import CellState, state_of
 from driftline.coverage.page import coverage_page
 from driftline.coverage.thresholds import parse_thresholds, too_little
@@ -266,3 +266,7 @@ def test_the_page_is_one_file_for_light_and_dark(store: Store) -> None:
     assert text.count("http") == 0 and "prefers-color-scheme: dark" in text
     for state in CellState:
         assert str(state) in text
+
+
+def test_damaged_durations_give_the_least_time() -> None:
+    assert commands._minutes(float("nan")) == commands._minutes(float("inf")) == commands._minutes(0.0) == 2

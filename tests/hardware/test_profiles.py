@@ -78,3 +78,10 @@ def test_a_profile_nested_without_end_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text("name = " + "[" * 100_000)
     with pytest.raises(DriftlineError, match="not valid TOML"):
         read_profile(tmp_path / "p.toml")
+
+
+def test_a_size_that_rounds_to_no_byte_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "npu.toml"
+    path.write_text('[memory]\nmax_bytes = "0.0001 KiB"\n')
+    with pytest.raises(DriftlineError, match="max_bytes"):
+        read_profile(path)

@@ -126,5 +126,5 @@ def read_run(path: Path) -> BenchRun:
         if value.get("schema") != SCHEMA:
             raise DriftlineError(f"{file} was written by another release of Driftline (schema {value.get('schema')}).")
         return decode(BenchRun, value)
-    except (ValueError, OSError, WireError) as error:
+    except (ValueError, OSError, RecursionError, WireError) as error:
         raise DriftlineError(f"{file} is not a run of `driftline bench`: {str(error).splitlines()[0]}.") from error

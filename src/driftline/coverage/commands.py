@@ -31,7 +31,7 @@ def hunt(store: Store, compiler: str, ran: Exercised, missing: int, listed: int,
 
 
 def _minutes(seconds: float) -> int:
-    return max(_LEAST, math.ceil(seconds / 60))
+    return max(_LEAST, math.ceil(seconds / 60)) if math.isfinite(seconds) else _LEAST  # of damaged rows
 
 
 def audit(store: Store, compiler: str) -> str:

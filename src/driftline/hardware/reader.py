@@ -89,7 +89,10 @@ class _ProfileReader:
                 if key not in known:
                     self._unknown(name, key, index, tuple(known), f"[{name}]")
             given = {k: self._read(name, k, index, known[k].metadata["read"], one) for k, one in table.items()}
-            found.append(cls(**given))
+            try:
+                found.append(cls(**given))
+            except ValueError as error:  # such as a size that rounds to no byte
+                raise DriftlineError(f"The profile {self._file}, [{name}]: {error}.") from error
         return found
 
     def _table(self, name: str, value: Any) -> dict[str, Any]:

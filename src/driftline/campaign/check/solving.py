@@ -24,7 +24,8 @@ from driftline.core.text import last_words
 from driftline.execute.pool import Pool
 from driftline.inputs.make import InputMaker
 from driftline.inputs.room import room_for_inputs
-from driftline.inputs.symbolic.cached import read_answers, write_answers
+from driftline.inputs.symbolic.answers import SolverOutcome
+from driftline.inputs.symbolic.cached import KnownAnswers, read_answers, write_answers
 from driftline.inputs.symbolic.formats import parse_format
 from driftline.inputs.symbolic.goals import parse_goals
 from driftline.inputs.symbolic.requests import SEARCH, SearchRequest, SearchRow
@@ -58,6 +59,15 @@ def check_request(goals: str, dtype: str | None) -> None:
     parse_goals(goals, list(REWRITES))
     if dtype:
         parse_format(dtype)
+
+
+def _with_new(known: KnownAnswers, found: KnownAnswers) -> KnownAnswers:
+    """Return the known answers with those that a search found. Of a stranger's process only witnesses count, which are
+    run before they are believed, and none that replaces another answer: they serve other programs, too."""
+    if not strangers.admitted():
+        return {**known, **found}
+    witnesses = {key: told for key, told in found.items() if told[0] == SolverOutcome.WITNESS}
+    return {**witnesses, **known}
 
 
 def solve_inputs(
@@ -103,10 +113,9 @@ def solve_inputs(
         raise DriftlineError(f"Solving {program.name} {words[report.ending]}. {last_words(report.log)}".strip())
     if report.answer.problem:
         raise DriftlineError(report.answer.problem)
-    if not strangers.admitted():  # the answers of a stranger's process would count for other programs
-        with contextlib.suppress(OSError):  # a cache that cannot be written is not used
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_answers(kept, {**read_answers(kept), **read_answers(cache)})
+    with contextlib.suppress(OSError):  # a cache that cannot be written is not used
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_answers(kept, _with_new(read_answers(kept), read_answers(cache)))
     room = room_for_inputs(options.memory_limit)
     found = {
         number: Inputs(load_tensors(handed(row.inputs), most=room), f"symbolic {row.goal} at {row.node}")

@@ -16,7 +16,7 @@ FEW = 2  # operands: one product, and no order
 
 
 @dataclass(frozen=True)
-class _Schema:
+class _EinsumSchema:
     """A minimal operator schema for the rules: the operator's name, and no arguments."""
 
     name: str = "aten::einsum"
@@ -30,7 +30,7 @@ class EitherOrder:
     is_view = False
     namespace = "aten"
     tags: tuple[torch.Tag, ...] = ()
-    _schema = _Schema()
+    _schema = _EinsumSchema()
 
     def __str__(self) -> str:
         return "einsum"
