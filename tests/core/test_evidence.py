@@ -113,20 +113,3 @@ def test_the_sentence_about_rounding_names_the_reference() -> None:
     assert describe(Kind.WRONG_VALUE, found) == f"{told}{beyond} by 0.25 times"
     named = replace(found, native_by="the player")
     assert describe(Kind.WRONG_VALUE, named) == f"{told}{beyond} (the player) by 0.25 times"
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        {"z": "../../etc/passwd"},
-        {"sigma": [1]},
-        {"totals": {"mean": ["a", 1]}},
-        {"worst": [{"place": [0]}]},
-        {"worst": 7, "faults": 3},
-        {"totals": "text"},
-    ],
-)
-def test_damaged_field_of_a_stored_record_counts_as_unknown(damaged: dict[str, object]) -> None:
-    read = Evidence.from_json({"output": "y", "wrong": 2, **damaged})
-    assert (read.output, read.wrong) == ("y", 2)
-    assert all(getattr(read, name) == getattr(Evidence(), name) for name in damaged)

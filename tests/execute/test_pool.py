@@ -165,7 +165,7 @@ def test_endless_output_does_not_fill_the_disk(own_pool: Pool, monkeypatch: pyte
     cut: list[int] = []
     truncate = os.truncate
     monkeypatch.setattr(os, "truncate", lambda path, size: (cut.append(size), truncate(path, size)))
-    report = own_pool.run(KIND, job("shout_forever"), {}, timeout=1.0)
+    report = own_pool.run(KIND, job("shout_forever"), {}, timeout=4.0)
     assert report.ending == "timeout"
     assert len(cut) > 1
     assert report.log.endswith("yyy")

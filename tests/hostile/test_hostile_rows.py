@@ -235,6 +235,7 @@ VERDICTS = {
     "counts-of-text": {"other_inputs": ["a", "b"]},
     "evidence-is-a-list": {"evidence": [1]},
     "element-without-a-value": {"evidence": {"worst": [{"place": [0]}]}},
+    "a-word-for-a-number": {"evidence": {"z": "../../etc/passwd"}},
     "nested-without-end": {"others": DEEP},
 }
 EXECUTIONS = {

@@ -112,6 +112,19 @@ def test_drift_too_small_for_any_element_is_a_bias() -> None:
     assert finding and finding.kind is Kind.BIAS
 
 
+def test_drift_of_the_unoptimised_run_itself_is_none_of_the_compiler() -> None:
+    a, b = random(64, 64, dtype=torch.float16), random(64, 64, seed=1, dtype=torch.float16)
+    program = Program(torch.matmul, a, b)
+    drifting = {"output": (program.exact["output"] * (1 + 2e-4)).astype(np.float16)}
+    program.native = drifting
+    assert program.judge({"output": drifting["output"].copy() + np.float16(0)}).finding is None
+    nudged = drifting["output"].copy()
+    nudged[0, 0] = np.nextafter(nudged[0, 0], np.float16(9))
+    assert program.judge({"output": nudged}).finding is None
+    further = {"output": (program.exact["output"] * (1 + 8e-4)).astype(np.float16)}
+    assert program.judge(further).finding
+
+
 def test_the_words_maintainers_ask_for() -> None:
     program = Program(torch.matmul, random(64, 64), random(64, 64, seed=1))
     finding = program.judge({"output": program.native["output"] * np.float32(1.001)}).finding

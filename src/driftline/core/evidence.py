@@ -7,7 +7,6 @@ are left out of the JSON. Code never parses the sentences: if it needs more, a f
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -201,12 +200,10 @@ class Evidence:
         known: dict[str, Any] = {}
         for name in _NAMES:
             if name in value:
-                with contextlib.suppress(*_DAMAGE):  # a damaged field counts as unknown
-                    known[name] = _READ.get(name, _plain)(value[name])
+                known[name] = _READ.get(name, _plain)(value[name])
         return Evidence(**known)
 
 
-_DAMAGE = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
 _NAMES = tuple(one.name for one in fields(Evidence))
 NOTHING = Evidence()
 

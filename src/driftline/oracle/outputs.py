@@ -30,6 +30,7 @@ from driftline.oracle.statistics import (
 
 MOST_ODD = 64  # wrong NaN and infinities that are examined for their faults
 QUARTILE_OF_NORMAL = 0.3186  # the lower quartile of the magnitude of normal numbers with sigma 1
+SAME_DRIFT = 1.5  # times the drift of the unoptimised run, at most: the output drifts as that run does
 UNMODELLED = 1000.0  # times the unoptimised run's error: a gap in the noise model explains no more
 
 
@@ -371,6 +372,11 @@ def _judge_float(
     if odd.any():
         return JudgedPart(WrongOutput(Kind.WRONG_NONFINITE, _nonfinite(name, got, native, reference, odd)))
     if deviation.aggregate > AGGREGATE_LIMIT:
+        drift = measure(own_value, noise, dtype, arithmetic).aggregate
+        if (
+            own.element <= ELEMENT_LIMIT and deviation.aggregate <= SAME_DRIFT * drift
+        ):  # the program's own, which the noise model does not cover
+            return JudgedPart(None, unjudged, replace(near, totals={}), deviation.noisy)
         return JudgedPart(WrongOutput(Kind.BIAS, replace(near, faults=(Fault.NUMBER,))), unjudged, near)
     return JudgedPart(None, unjudged, near, deviation.noisy)
 

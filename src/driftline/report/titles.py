@@ -9,6 +9,7 @@ from driftline.core.evidence import Evidence
 from driftline.core.titles import KEY, SMALLEST, TitleFacts, named, title
 from driftline.core.verdict import COSTS
 from driftline.store import Bug
+from driftline.store.rows import DAMAGE
 from driftline.store.store import Finding
 
 _WIDTHS = {"double": "float64", "half": "half precision"}
@@ -46,7 +47,10 @@ def smallest_of(finding: Finding) -> SmallestForm | None:
     facts = facts_in(held)
     if facts is None:
         return None
-    return SmallestForm(str(held.get("case") or ""), Evidence.from_json(held["evidence"]), facts)
+    try:
+        return SmallestForm(str(held.get("case") or ""), Evidence.from_json(held["evidence"]), facts)
+    except DAMAGE:  # the bug is shown as it was found
+        return None
 
 
 def _says_nothing(found: Evidence) -> bool:

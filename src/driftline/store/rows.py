@@ -143,7 +143,7 @@ def _check_evidence(evidence: Any) -> None:
         raise ValueError("its evidence is no object")
     try:
         Evidence.from_json(evidence or {})
-    except (TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
+    except DAMAGE as error:
         raise ValueError(f"its evidence cannot be read ({type(error).__name__}: {error})") from error
 
 
