@@ -373,9 +373,8 @@ def _judge_float(
         return JudgedPart(WrongOutput(Kind.WRONG_NONFINITE, _nonfinite(name, got, native, reference, odd)))
     if deviation.aggregate > AGGREGATE_LIMIT:
         drift = measure(own_value, noise, dtype, arithmetic).aggregate
-        if (
-            own.element <= ELEMENT_LIMIT and deviation.aggregate <= SAME_DRIFT * drift
-        ):  # the program's own, which the noise model does not cover
+        # A drift of the program's own, which the noise model does not cover.
+        if own.element <= ELEMENT_LIMIT and deviation.aggregate <= SAME_DRIFT * drift:
             return JudgedPart(None, unjudged, replace(near, totals={}), deviation.noisy)
         return JudgedPart(WrongOutput(Kind.BIAS, replace(near, faults=(Fault.NUMBER,))), unjudged, near)
     return JudgedPart(None, unjudged, near, deviation.noisy)
