@@ -7,8 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
 from driftline.backends import BACKENDS
 from driftline.backends.base import Compiled
 from driftline.core.case import Case
@@ -17,7 +15,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.core.task import Context, Task
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Arrays, copied
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Verdict
 from driftline.execute.own_fault import is_ours
@@ -113,7 +111,7 @@ def _series(program: OpenedProgram, compiled: Compiled, arrays: Arrays, first_se
     facts: dict[str, list[float]] = {}
 
     def call() -> Arrays:
-        return _copied(compiled(_copied(arrays)))
+        return copied(compiled(copied(arrays)))
 
     program.drawn_otherwise = first_seed
     program.reseed()
@@ -132,7 +130,3 @@ def _series(program: OpenedProgram, compiled: Compiled, arrays: Arrays, first_se
     repeats = all(array.tobytes() == again[name].tobytes() for name, array in begun.items())
     half = any(is_half(array) for array in begun.values())
     return Series({fact: tuple(numbers) for fact, numbers in facts.items()}, repeats, half)
-
-
-def _copied(arrays: Arrays) -> Arrays:
-    return {name: np.array(array) for name, array in arrays.items()}

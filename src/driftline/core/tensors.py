@@ -74,6 +74,11 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
+def copied(arrays: Arrays) -> Arrays:
+    """Return copies of arrays that a compiler may write to, or may use again in its next call."""
+    return {name: np.array(array) for name, array in arrays.items()}
+
+
 def is_float(dtype: str) -> bool:
     return dtype in FLOATS
 

@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numpy as np
-
 from driftline.backends.base import Backend, Compiled
 from driftline.core.execution import Failure, Stage
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Arrays, copied
 from driftline.execute.new_memory import USUAL
 from driftline.execute.own_fault import is_ours
 from driftline.programs.opened import OpenedProgram
@@ -72,7 +70,7 @@ class FurtherCalls:
             for index, arrays in enumerate(inputs, len(samples)):
                 program.reseed()
                 try:
-                    returned = compiled(_copied(arrays))
+                    returned = compiled(copied(arrays))
                 except Exception as error:
                     if is_ours(error):
                         raise
@@ -92,9 +90,9 @@ def _differing(
     alone = []
     for arrays in samples:
         program.reseed()
-        alone.append(_copied(compiled(_copied(arrays))))
+        alone.append(copied(compiled(copied(arrays))))
     for arrays, first in zip(samples, alone, strict=True):
-        again = compiled(_copied(arrays))  # without a seed: a program that draws random numbers returns others
+        again = compiled(copied(arrays))  # without a seed: a program that draws random numbers returns others
         if not _same(first, again) or any(name.startswith("mutated:") for name in first):
             return []
 
@@ -102,7 +100,7 @@ def _differing(
         found: dict[int, Arrays] = {}
         for turn in range(ROUNDS):
             index = (thread + turn) % len(samples)
-            got = _copied(compiled(_copied(samples[index])))
+            got = copied(compiled(copied(samples[index])))
             if not _same(alone[index], got):
                 found.setdefault(index, got)
         return found
@@ -110,10 +108,6 @@ def _differing(
     with ThreadPoolExecutor(max_workers=threads) as running:
         found = [job.result() for job in [running.submit(calls, thread) for thread in range(threads)]]
     return sorted({index: got for each in found for index, got in each.items()}.items())
-
-
-def _copied(arrays: Arrays) -> Arrays:
-    return {name: np.array(array) for name, array in arrays.items()}
 
 
 def _same(one: Arrays, other: Arrays) -> bool:

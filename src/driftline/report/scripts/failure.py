@@ -11,9 +11,9 @@ from driftline.core.tensors import Arrays
 
 @dataclass(frozen=True)
 class Leeway:
-    """What is right at the wrong elements, in an output with elements that have several right results: a specification
-    leaves them open, or rounding decides. A script then compares the wrong elements only. Without any, it cannot tell
-    right from wrong: the output is a choice, such as the index of a maximum, and other choices are as good.
+    """The right results at each wrong element, for an output in which a specification or rounding allows several. The
+    script then compares the wrong elements only. An empty `right` means that a script cannot tell right from wrong: the
+    output is a choice, such as the index of a maximum, and other choices are as good.
     """
 
     right: Mapping[tuple[int, ...], tuple[Number, ...]]  # the expected result first
